@@ -1,4 +1,4 @@
-// npm run bench: the figures the project promises, each as far as possible a ratio within one run.
+// npm run bench: the figures that the project promises. Where possible, each is a ratio within one run.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -130,7 +130,7 @@ async function benchJobs(times, count) {
 }
 
 /**
- * All of them stay within what ten thousand electors may cost.
+ * These jobs may cost no more than ten thousand electors.
  *
  * @param {string} name
  * @param {{ cpuShare: number, heapBytes: number, startMs: number, stopMs: number }} jobs
@@ -166,14 +166,15 @@ function benchFootprint() {
     goal: 15,
     detail: `more than an empty program, which takes ${format(emptyMs)} ms; median of the differences of ${rounds} pairs`,
   })
-  // All stores, the Kubernetes client, the conformance suite and the simulator, each loaded only when it is imported. They
-  // are not minified: a stack trace has to name a line that can be read, and source maps would cost more than that saves.
+  // All stores, the Kubernetes client, the conformance suite, and the simulator are separate entry points that load
+  // only when imported. The code is not minified, because a stack trace must name a readable line, and source maps
+  // would cost more than minifying saves.
   const detail = 'npm pack: code that can be read, and declarations, of every entry point'
   figures.add({ name: 'the package, packed', value: packedBytes() / 1000, unit: 'KB', goal: 250, detail })
 }
 
 /**
- * Runs a file of this folder in a process of its own, which prints JSON.
+ * Runs a file of this folder in its own process, which prints JSON.
  *
  * @param {string} file
  * @param {string[]} args

@@ -1,4 +1,4 @@
-// A candidate on the file store, in a process of its own. It tells when its belief starts, on the machine's clock.
+// A candidate on the file store, in its own process. It reports when its belief starts, on the machine's clock.
 import { hrtime } from 'node:process'
 import { Elector } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
@@ -25,7 +25,7 @@ function tell(type) {
 
 process.on('message', () => {
   tell('releases')
-  // Long enough to stay out of the round, short enough to stand by in the next one.
+  // Long enough to skip this round, short enough to stand by in the next one.
   void elector.stepDown({ cooldownMs: 200 })
 })
 process.on('disconnect', () => process.exit())

@@ -1,4 +1,4 @@
-// The section of the page that shows what bench:cluster measured.
+// The section of the page with the results of bench:cluster.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { goalsTable, machineLine, markdown, pageFile, withSection } from './page.js'
 
@@ -16,7 +16,7 @@ export function writePage(resultsFile) {
   writeFileSync(pageFile, withFigures(readFileSync(pageFile, 'utf8'), results))
 }
 
-/** The page with these figures in the place of those that it has. @param {string} page @param {Results} results */
+/** Replaces the figures in the page. @param {string} page @param {Results} results */
 export function withFigures(page, { machine, results, tables }) {
   const shown = tables.map(({ rows }) => {
     const columns = Object.keys(rows[0] ?? {})

@@ -1,5 +1,5 @@
-// npm run bench:cluster: replicas of the election service on one etcd, beside that etcd alone and beside the service on a
-// directory, in one run. Servers are processes of their own; what drives them is this one.
+// npm run bench:cluster: replicas of the election service on one etcd, compared in one run with that etcd alone and
+// with the service on a directory. Each server has its own process; this process generates the load.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ const { freePort } = /** @type {typeof import('../test/servers/free-port.ts')} *
 
 const length = { roundMs: quick ? 300 : 4_000, rounds: quick ? 1 : 5 }
 const clients = 64
-/** Of the active replica. */
+/** The lease of the active replica. */
 const leaseMs = 3_000
 const deaths = quick ? 1 : 5
 const groups = quick ? 500 : 10_000
@@ -34,7 +34,7 @@ const sizes = quick ? [10, 500] : [10, 10_000, 1_000_000]
 figures.describe({ clients, leaseMs, deaths, groups })
 const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
 const servers = new Servers(folder)
-// One etcd for all of it: each part has a prefix of its own.
+// One etcd for all parts. Each part has its own prefix.
 const database = await start(etcd)
 const storeOf = (/** @type {string} */ part) => `etcd://${new URL(database.url).host}/${part}`
 const replicasOn = (/** @type {string} */ part, count = 3) => Replicas.start(count, servers, storeOf(part), freePort)
@@ -95,7 +95,7 @@ async function benchRenewals() {
   await replicas.stop()
 }
 
-/** Followers on the same machine take work off the one that has the groups, and so use its other cores. */
+/** Followers on the same machine take work off the active replica, and so use the other cores. */
 async function benchShares() {
   const alone = await servers.start('elections', 'shares')
   const replicas = await replicasOn('shares')
@@ -169,7 +169,7 @@ async function benchBatches() {
 async function benchGrants() {
   const replicas = await replicasOn('grants')
   const { active, followers } = await replicas.roles()
-  // As behind a balancer: every replica has its share.
+  // All replicas get a share of the requests, as behind a load balancer.
   const shares = await Promise.all(
     [active, ...followers].map(({ url }, at) => openMany(url, Math.ceil((clients - at) / 3))),
   )
@@ -242,7 +242,7 @@ async function benchWatchers() {
   const connection = await Connection.open(active.url)
   /** @type {number[]} */
   const heardMs = []
-  // The first rounds are those in which the servers reach their speed.
+  // The servers warm up in the first rounds.
   const warmUp = quick ? 1 : 5
   for (let round = 0; round < warmUp + (quick ? 2 : 20); round++) {
     const heard = nextEvent()
@@ -266,7 +266,7 @@ async function benchWatchers() {
   await replicas.stop()
 }
 
-/** What an operator plans with. */
+/** The figures that an operator plans with. */
 async function benchSizes() {
   const rows = []
   for (const size of sizes) {
@@ -280,7 +280,7 @@ async function benchSizes() {
     // A follower has no groups.
     const heap = (await active.heapUsed()) - ((await followers[0]?.heapUsed()) ?? 0)
     const failoverMs = await replicas.handOverMs('SIGKILL')
-    // Few of them are less than what is different anyhow.
+    // A small number of groups takes less memory than the processes differ by anyway.
     const each = (/** @type {number} */ bytes) => (size < 1_000 ? null : Math.round(bytes / size))
     rows.push({
       groups: size,
@@ -299,16 +299,18 @@ async function ask(path, body) {
   return /** @type {Record<string, unknown>} */ (await answer.json())
 }
 
-/** The revision of the newest write. */
+/** Returns the revision of the newest write. */
 async function revisionOf() {
   const { header } = await ask('/v3/kv/range', { key: Buffer.from('none').toString('base64') })
   return Number(/** @type {{ revision: string }} */ (header).revision)
 }
 
-/** How many keys below a prefix were written after a revision. @param {string} prefix @param {number} revision */
+/**
+ * Returns how many keys below a prefix were written after a revision. @param {string} prefix @param {number} revision
+ */
 async function writtenSince(prefix, revision) {
   const [key, range_end] = [prefix, `${prefix.slice(0, -1)};`].map((text) => Buffer.from(text).toString('base64'))
-  // Its count leaves the revision out of account.
+  // The `count` of the answer ignores the revision filter.
   const { kvs = [] } = await ask('/v3/kv/range', {
     key,
     range_end,
@@ -318,7 +320,7 @@ async function writtenSince(prefix, revision) {
   return /** @type {object[]} */ (kvs).length
 }
 
-/** Without what a compaction would free. */
+/** Returns the size in use, without what a compaction would free. */
 async function bytesInUse() {
   const { dbSizeInUse = '0' } = await ask('/v3/maintenance/status', {})
   return Number(dbSizeInUse)

@@ -1,4 +1,4 @@
-// How late a standby leads after the lease of a silent holder ran out in the memory store.
+// How late a standby leads after the lease of a silent holder expired in the memory store.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Elector, memoryStore } from 'tenure'
 
@@ -16,13 +16,13 @@ export async function measureExpiry(rounds) {
  * @param {number} round
  */
 async function measureOne(store, round) {
-  // Spread out, so that no round waits for another's work.
+  // Staggered, so that no round waits for the work of another.
   await sleep(round * 100)
   const election = `bench-${round}`
   const elector = new Elector({ store, election, leaseDurationMs })
   const claim = { election, holder: 'silent', attempt: 'silent', leaseDurationMs, afterTerm: 0, metadata: {} }
   const { signal } = new AbortController()
-  // Before the call, so the lease ends a little later than counted here, never sooner.
+  // Taken before the call, so the lease ends slightly later than counted here, never earlier.
   const grantedAtMs = performance.now()
   await store.acquire(claim, { signal, timeoutMs: 1_000 })
   elector.start()

@@ -10,8 +10,8 @@ const { systemClock: clock } = /** @type {typeof import('../packages/internal/sr
 )
 
 /**
- * Groups with a leader each, written as the active replica writes them, in batches as large as can be. Before any replica
- * serves: a million campaigns would take longer than all that is measured.
+ * Writes groups with one leader each, as the active replica does, in the largest possible batches. Call before any
+ * replica runs. A million campaigns would take longer than the measurements.
  *
  * @param {string} store
  * @param {number} count
@@ -26,7 +26,8 @@ export async function fillStorage(store, count) {
       record: { term: 1, node: 'node-1', attempt: randomUUID(), ttl: hourMs, at: Date.now() },
     }))
     const next = { ...head, seq: head.seq + 1, batch: randomUUID() }
-    if ((await storage.append(head, { head: next, groups })) !== 'done') throw new Error('Somebody else writes.')
+    if ((await storage.append(head, { head: next, groups })) !== 'done')
+      throw new Error('Another process is writing to the storage.')
     head = next
     made += groups.length
   }

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 /**
- * One kept-alive connection that sends a request and waits for its answer. It does as little as can be done, so that
- * what is measured is the server.
+ * One keep-alive connection that sends a request and waits for its answer. It does as little as possible, so that the
+ * measurement shows the server.
  */
 export class Connection {
   #socket
@@ -34,7 +34,7 @@ export class Connection {
   }
 
   /**
-   * The body of the answer; a status other than 200 is an error.
+   * Returns the body of the answer. A status other than 200 is an error.
    * @param {string} path
    * @param {string} body
    * @returns {Promise<string>}
@@ -58,7 +58,7 @@ export class Connection {
     const end = head.indexOf('\r\n\r\n')
     if (end < 0) return
     const size = /\r\ncontent-length: (\d+)/i.exec(head)
-    if (!size) return this.#failed?.(new Error(`An answer without a length: ${head}`))
+    if (!size) return this.#failed?.(new Error(`The answer has no content-length: ${head}`))
     if (this.#length < end + 4 + Number(size[1])) return
     const answer = whole ?? Buffer.concat(this.#chunks)
     this.#chunks = []
@@ -75,7 +75,7 @@ export class Connection {
 }
 
 /**
- * As many answers as the server gives: every connection sends its next request when the last one was answered.
+ * Measures the answers per second. Every connection sends its next request when the previous one was answered.
  * @param {readonly Connection[]} connections
  * @param {number} forMs
  * @param {(connection: Connection, index: number) => Promise<unknown>} send

@@ -1,4 +1,4 @@
-// What a question costs, as a multiple of one look at the clock.
+// The cost of isLeader() as a multiple of reading the clock.
 import { Elector, memoryStore } from 'tenure'
 
 const [rounds = 0, calls = 0] = process.argv.slice(2).map(Number)
@@ -18,6 +18,6 @@ for (let round = 0; round < rounds; round++) {
   results.push({ clockNs: ((middle - start) / calls) * 1e6, isLeaderNs: ((end - middle) / calls) * 1e6 })
 }
 await elector.stop()
-// Both sums are used, or the loops could be left out.
+// Both sums are used. Otherwise the compiler could drop the loops.
 if (yes !== rounds * calls || !(sum > 0)) throw new Error(`led in ${yes} of ${rounds * calls} calls`)
 console.log(JSON.stringify(results))

@@ -1,5 +1,5 @@
-// Run with --expose-gc: how long after its time a job begins, with the note in a file in between; and what jobs that
-// wait cost.
+// Run with --expose-gc. Measures how late a job starts when its state is first written to a file, and what waiting jobs
+// cost.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ async function measureStarts() {
       })
     })
   )
-  // What the machine needs for a timer and a write to the disk alone, in between: most of it, if others use it too.
+  // Also measures a timer and a disk write alone, in between. On a busy machine they take most of the time.
   const [bareMs] = await Promise.all([measureBare(join(directory, 'bare')), ran])
   await jobs.close()
   await store.close?.()
@@ -55,7 +55,7 @@ async function measureBare(path) {
 /** @param {string} [sharedLeader] */
 async function measureMany(sharedLeader) {
   const store = memoryStore()
-  // Names, the store and code that was never run before are nobody's cost per job.
+  // The names, the store, and warm-up are not part of the cost per job.
   const names = Array.from({ length: count }, (_, index) => `job-${index}`)
   await warmUp(sharedLeader)
   /** @type {Set<string>} */
@@ -88,7 +88,10 @@ async function warmUp(sharedLeader) {
   await jobs.close()
 }
 
-/** The least of some: renewals go on meanwhile, and what they leave behind is not what a job holds. */
+/**
+ * Returns the lowest of several samples. Renewals continue meanwhile, and their garbage is not part of what a job
+ * holds.
+ */
 async function heapUsed() {
   const readings = []
   for (let round = 0; round < 5; round++) {

@@ -1,4 +1,4 @@
-// A replica on a Lease, in a process of its own. It tells when its belief starts and ends, on the machine's clock.
+// A replica on a Lease, in its own process. It reports when its belief starts and ends, on the machine's clock.
 import { once } from 'node:events'
 import { hrtime } from 'node:process'
 import { fromKubeConfig, LeaderElector } from 'tenure/kubernetes'

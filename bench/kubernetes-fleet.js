@@ -1,4 +1,4 @@
-// Replicas of one kind that compete for one Lease.
+// Replicas of one kind that compete for the same Lease.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -70,13 +70,13 @@ export class Fleet {
   }
 
   /**
-   * Ends the leader and puts another replica in its place. Gives the time until the next one has started.
+   * Ends the leader and replaces it. Returns the time until the next leader has started.
    *
    * @param {NodeJS.Signals} signal
    */
   async endLeader(signal) {
     const leader = [...this.#replicas].find(({ events }) => leads(events))
-    if (!leader) throw new Error('nobody leads')
+    if (!leader) throw new Error('the fleet has no leader')
     this.#replicas.delete(leader)
     const endedAtMs = Number(hrtime.bigint()) / 1e6
     const next = Promise.any([...this.#replicas].map((replica) => replica.first('started', { laterThanMs: endedAtMs })))

@@ -1,4 +1,4 @@
-// What a slow API server and one that stands still do to leaders: Tenure and client-go side by side.
+// How leaders survive a slow API server and one that stalls: Tenure and client-go side by side.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
 
@@ -43,7 +43,7 @@ export async function benchPatience(cluster, figures, timings, { latenciesMs, ke
       stallsMs.flatMap((stallMs, index) =>
         phases.flatMap((phase) =>
           kinds.map(async (kind) => {
-            // So many processes do not all start at once.
+            // Starting this many processes at once would overload the machine.
             await sleep(index * 1_000)
             return stallElection(sides, kind, stallMs, phase)
           }),

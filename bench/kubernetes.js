@@ -1,4 +1,5 @@
-// npm run bench:kubernetes: Tenure and client-go side by side, on one API server, at the same time, with the same timings.
+// npm run bench:kubernetes: Tenure and client-go side by side, on one API server, at the same time, with the same
+// timings.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,12 +24,12 @@ const { startClientGo } = /** @type {typeof import('../test/servers/client-go.ts
 
 /** @typedef {import('./kubernetes-fleet.js').Timings} Timings */
 
-/** What both have unless told otherwise. */
+/** The defaults of both. */
 const usual = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
-/** Short, because each measured death takes a lease. */
+/** Short, because each measured crash takes a lease. */
 const short = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 const replicas = 3
-/** What leaders do, and what standbys do. */
+/** Leaders write, standbys read. */
 const writes = /^(create|update|patch)$/
 const reads = /^(get|list|watch)$/
 
@@ -60,7 +61,7 @@ async function benchRequestsAndReleases(timings) {
   const fromMs = Date.now()
   await sleep(windowMs)
   const untilMs = Date.now()
-  // The audit log is written a moment later than the requests that it tells of.
+  // The audit log is written slightly later than the requests that it records.
   await sleep(1_000)
   const perMinute = (/** @type {string} */ lease, /** @type {RegExp} */ verb) =>
     (countRequests(lease, verb, fromMs, untilMs) * 60_000) / windowMs
@@ -70,7 +71,7 @@ async function benchRequestsAndReleases(timings) {
     sparing: perMinute('steady-sparing', writes),
     peer: perMinute('steady-client-go', writes),
   }
-  // A window may begin or end between one's request and the other's.
+  // A window may start or end between a request of Tenure and one of client-go.
   const toTenths = (/** @type {number} */ value) => Math.round(value * 10) / 10
   const standbys = replicas - 1
   figures.add({
@@ -141,7 +142,7 @@ async function benchDeaths(timings) {
 }
 
 /**
- * Three replicas of each kind, each kind with a Lease of its own.
+ * Starts three replicas of each kind. Each kind has its own Lease.
  *
  * @param {string} name
  * @param {Timings} timings
@@ -191,7 +192,7 @@ function countRequests(lease, verb, fromMs, untilMs) {
   return seen.size
 }
 
-/** The API server's own record of who asked what. */
+/** The API server's own log of requests. */
 function auditFlags() {
   const policy = join(folder, 'audit-policy.json')
   const rules = [
@@ -202,7 +203,7 @@ function auditFlags() {
   return [`--audit-policy-file=${policy}`, `--audit-log-path=${auditLog}`]
 }
 
-/** All cells wait side by side. */
+/** All combinations run concurrently. */
 function patience() {
   if (quick) return { latenciesMs: [2_700], keepMs: 5_000, stallsMs: [7_000], phases: [0.1, 0.9] }
   return {

@@ -1,4 +1,5 @@
-// Run with --expose-gc: thousands of electors in one process, on the memory store, with the default lease of 15 s.
+// Run with --expose-gc. Measures thousands of electors in one process, on the memory store, with the default lease of
+// 15 s.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Elector, memoryStore } from 'tenure'
 
@@ -6,7 +7,7 @@ const [elections, candidates, steadyMs] = process.argv.slice(2).map(Number)
 const count = (elections ?? 0) * (candidates ?? 0)
 
 const store = memoryStore()
-// Names and modules are nobody's cost per elector, nor is code that was never run before.
+// Names, modules, and warm-up are not part of the cost per elector.
 const names = Array.from({ length: elections ?? 0 }, (_, index) => `election-${index}`)
 await warmUp()
 
@@ -24,7 +25,7 @@ while (leaders() < names.length) await sleep(0)
 const startMs = performance.now() - startedAtMs
 const startCpuMs = cpuMs(cpuAtStart)
 
-// Standbys have seen their leader's record, and the first garbage is gone.
+// By now standbys have read their leader's record, and the garbage of the start has been collected.
 await sleep(1_000)
 const heapAfter = await heapUsed()
 
@@ -53,7 +54,10 @@ function leaders() {
   return electors.filter((elector) => elector.isLeader()).length
 }
 
-/** The least of some: renewals go on meanwhile, and what they leave behind is not what an elector holds. */
+/**
+ * Returns the lowest of several samples. Renewals continue meanwhile, and their garbage is not part of what an elector
+ * holds.
+ */
 async function heapUsed() {
   const readings = []
   for (let round = 0; round < 5; round++) {

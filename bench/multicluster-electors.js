@@ -1,10 +1,10 @@
-// Many leaders in one process, each of an election of its own, by the MultiClusterLeases of one cluster.
+// Many leaders in one process, each in its own election, through the MultiClusterLeases of one cluster.
 import { Elector } from 'tenure'
 import { fromKubeConfig } from 'tenure/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
 
 const [, , prefix = '', count, leaseDurationMs] = process.argv
-/** So many try to become leader at a time: a fleet is not started in one second. */
+/** How many campaign at a time. A fleet does not start within one second. */
 const atOnce = 5
 let lost = 0
 

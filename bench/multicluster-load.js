@@ -1,4 +1,4 @@
-// What one controller costs, and what each election writes.
+// What one controller costs, and how much each election writes.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,11 +16,11 @@ import { format } from './report.js'
  * @typedef {typeof import('../test/multicluster/clusters.ts')['startClusters']} StartClusters
  */
 
-/** Drivers: one process would be the one that is slow. */
+/** The number of driver processes. A single process would become the bottleneck. */
 const drivers = 2
-/** A machine that has not started them all by then cannot carry them. */
+/** A machine that has not started them all by then cannot run them. */
 const patienceMs = 120_000
-/** A linux process counts its time in these. */
+/** Linux counts the CPU time of a process in these ticks. */
 const tickMs = 10
 
 /**
@@ -46,7 +46,7 @@ export async function benchLoad(startClusters, figures, { resources, leaseDurati
       return Promise.race([once(child, 'message'), failsWith(child)])
     })
     await Promise.race([Promise.all(started), sleep(patienceMs, undefined, { ref: false })])
-    // The last ones have renewed once.
+    // By now the last ones have renewed once.
     await sleep(leaseDurationMs / 2)
     const told = { before: await totals(children), after: { led: 0, lost: 0 } }
     const pid = controller?.pid ?? 0
@@ -56,7 +56,7 @@ export async function benchLoad(startClusters, figures, { resources, leaseDurati
     const after = { cpuMs: cpuMs(pid), revision: await revisionOf(clusters.global.url), atMs: Date.now() }
     told.after = await totals(children)
     const rssMb = residentMb(pid)
-    // The audit log is written a moment later than the requests that it tells of.
+    // The audit log is written slightly later than the requests that it records.
     await sleep(1_000)
     const passedMs = after.atMs - before.atMs
     const writes = writesIn(auditLog, before.atMs, after.atMs)
@@ -72,7 +72,7 @@ export async function benchLoad(startClusters, figures, { resources, leaseDurati
       atMost: true,
       detail: `of ${resources}, ${lost} lost meanwhile; if there are any, the machine is too small or too busy, and a controller cannot be measured on it`,
     })
-    // A controller that has less to do would seem to do well.
+    // A controller with less work would look better than it is.
     if (led < resources) return
     const percent = ((after.cpuMs - before.cpuMs) / passedMs) * 100
     figures.add({
@@ -91,7 +91,7 @@ export async function benchLoad(startClusters, figures, { resources, leaseDurati
     for (const [what, count] of Object.entries(counted)) {
       figures.add({
         name: `an election, ${what} in a lease`,
-        // A window may begin or end within a renewal.
+        // A window may start or end within a renewal.
         value: Math.round(perLease(count) * 10) / 10,
         unit: 'writes',
         goal: 3,
@@ -113,7 +113,7 @@ async function failsWith(child) {
 }
 
 /**
- * How many lead, and how often one has lost.
+ * Returns how many electors lead, and how often one has lost its leadership.
  *
  * @param {readonly import('node:child_process').ChildProcess[]} children
  */
@@ -121,7 +121,7 @@ async function totals(children) {
   const all = { led: 0, lost: 0 }
   for (const child of children) {
     const told = new Promise((resolve) => {
-      // That all of them lead may be told just now.
+      // A driver may report at this moment that all of them lead.
       const take = (/** @type {unknown} */ message) => {
         if (message === 'led') return
         child.off('message', take)
@@ -150,7 +150,7 @@ function residentMb(pid) {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 }
 
-/** Each write of an etcd has one. @param {string} url */
+/** Returns the revision of an etcd, which counts its writes. @param {string} url */
 async function revisionOf(url) {
   const answer = await fetch(`${url}/v3/kv/range`, { method: 'POST', body: JSON.stringify({ key: btoa('none') }) })
   const { header } = /** @type {{ header: { revision: string } }} */ (await answer.json())

@@ -1,4 +1,4 @@
-// The section of the page that shows what bench:multicluster measured.
+// The section of the page with the results of bench:multicluster.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { goalsTable, machineLine, pageFile, withSection } from './page.js'
 
@@ -15,7 +15,7 @@ export function writePage(resultsFile) {
   writeFileSync(pageFile, withFigures(readFileSync(pageFile, 'utf8'), results))
 }
 
-/** The page with these figures in the place of those that it has. @param {string} page @param {Results} results */
+/** Replaces the figures in the page. @param {string} page @param {Results} results */
 export function withFigures(page, { machine, results }) {
   return withSection(page, 'bench:multicluster', `${machineLine(machine)}.\n\n${goalsTable(results)}`)
 }

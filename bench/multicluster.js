@@ -1,4 +1,5 @@
-// npm run bench:multicluster: one leader across clusters, with etcd as the global lock, and beside it the same etcd without clusters.
+// npm run bench:multicluster: one leader across clusters with etcd as the global lock, compared with the same etcd
+// without clusters.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
@@ -15,7 +16,7 @@ const { startClusters } = /** @type {typeof import('../test/multicluster/cluster
   await load('test/multicluster/clusters.ts')
 )
 
-/** Short, because each measured death takes a lease; whole seconds, because etcd counts in them. */
+/** Short, because each measured crash takes a lease. Whole seconds, because etcd counts in seconds. */
 const leaseDurationMs = quick ? 2_000 : 5_000
 const releases = quick ? 3 : 100
 const deaths = quick ? 1 : 8
@@ -57,15 +58,18 @@ async function addAcross(member) {
   homes.set(await across.add(url, { KUBECONFIG: member.kubeConfig.candidate }), member)
 }
 
-/** By the same way to the same etcd. @param {import('../test/multicluster/clusters.ts').Member} member */
+/**
+ * Connects to the same etcd over the same network path. @param {import('../test/multicluster/clusters.ts').Member}
+ * member
+ */
 async function addDirect({ backbone }) {
   await direct.add(`etcd://127.0.0.1:${backbone.port}`)
 }
 
-/** What a cluster costs in which nobody leads, and one candidate waits. */
+/** Measures what a cluster costs in which nobody leads and one candidate waits. */
 async function benchStandby() {
   const idle = clusters.members.find((member) => member !== homes.get(across.leader))
-  if (!idle) throw new Error('every cluster leads')
+  if (!idle) throw new Error('every cluster has a leader, so there is no idle cluster to measure')
   await sleep(leaseDurationMs)
   console.log(`an idle standby, for ${idleLeases} leases ...`)
   const before = await counted(idle)
@@ -92,7 +96,7 @@ async function counted({ controllers }) {
   }
 }
 
-/** Turn by turn, so that neither is measured while the other works. */
+/** The two take turns, so that neither is measured while the other works. */
 async function benchReleases() {
   console.log(`${releases} releases ...`)
   /** @type {number[]} */
@@ -102,7 +106,7 @@ async function benchReleases() {
   for (let round = 0; round < releases; round++) {
     ours.push(await across.release())
     theirs.push(await direct.release())
-    // Those that released are back then.
+    // By now the candidates that released stand by again.
     await sleep(400)
   }
   const [p50, p99] = [median(ours), percentile(ours, 0.99)]
@@ -126,7 +130,7 @@ async function benchDeaths() {
     const [own, other] = await Promise.all([across.killLeader(), direct.killLeader()])
     ours.push(own)
     theirs.push(other)
-    if (!home) throw new Error('the leader has no cluster')
+    if (!home) throw new Error('the leader does not belong to a cluster')
     await addAcross(home)
     await addDirect(home)
   }
@@ -141,7 +145,7 @@ async function benchDeaths() {
   })
 }
 
-/** Each time the one that answers first, right before a renewal is due at any moment. */
+/** Kills the controller that answers first, once in each round, at any phase of the renewals. */
 async function benchControllerDeaths() {
   console.log(`${controllerDeaths} deaths of a controller ...`)
   const lostBefore = across.count('lost')

@@ -1,5 +1,5 @@
-// npm run bench:page: the page for people. Its size on the way; in a real browser, how soon it is painted and how soon
-// a change is seen; and what many open pages cost the service, whose process is another one.
+// npm run bench:page: the status page. Measures its size on the network, the time to first paint and to a visible
+// change in a real browser, and what many open pages cost the service, which runs in its own process.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { get as httpGet, Agent } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -25,13 +25,13 @@ const pages = quick ? 50 : 500
 const groups = Array.from({ length: 50 }, (_, at) => `group-${String(at).padStart(2, '0')}`)
 const searched = quick ? 2_000 : 100_000
 const busyMs = quick ? 2_000 : 20_000
-/** What a page asks beside its stream, while all elections fit on it. */
+/** What a page requests besides its event stream while all elections fit on it. */
 const asked = [
   { path: '/v1/groups?limit=50', everyMs: 8_000 },
   { path: '/v1/replicas', everyMs: 15_000 },
 ]
 
-/** From the moment at which a campaign is sent until the frame with the new leader is out; all on the browser's clock. */
+/** Measures from the sending of a campaign to the frame with the new leader, on the browser's clock. */
 const untilSeen = `(group, node) => new Promise((resolve) => {
   const row = [...document.querySelectorAll('.elections tbody tr')].find((each) => each.textContent.includes(group))
   const cell = row.querySelector('.leader')
@@ -167,7 +167,7 @@ async function benchPages(url, pid) {
       const sent = httpGet(`${url}${path}`, { agent }, (answer) => answer.resume().on('end', resolve))
       sent.on('error', resolve)
     })
-  // Spread over time, as pages are that were opened by people.
+  // Staggered, like pages that people open.
   const asking = asked.map(async ({ path, everyMs }) => {
     const gapMs = everyMs / pages
     const begunMs = performance.now()
@@ -199,7 +199,7 @@ async function benchPages(url, pid) {
   figures.add({ name: 'open pages, of a core of the service', value: share, unit: '%', goal: 10, detail })
 }
 
-/** The page asks on until it has a page full: a name that is not there takes longest. */
+/** The page keeps requesting until it is full, so a name that does not exist takes the longest. */
 async function benchSearch() {
   const { url, stop } = await startFilled()
   const tookMs = []
@@ -237,7 +237,7 @@ function openStream(url, onEvent) {
   })
 }
 
-/** User and system time of a process, from the kernel. @param {number} pid */
+/** Returns user and system time of a process, from the kernel. @param {number} pid */
 function cpuSeconds(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')

@@ -1,11 +1,11 @@
-// docs/explanation/benchmarks.md, and what benchmarks put into it.
+// docs/explanation/benchmarks.md, and how benchmarks update it.
 import { join } from 'node:path'
 import { format } from './report.js'
 
 export const pageFile = join(import.meta.dirname, '../docs/explanation/benchmarks.md')
 
 /**
- * The page with this text in the place of the figures that a command wrote before.
+ * Replaces the figures that a command wrote to the page before.
  *
  * @param {string} page
  * @param {string} command
@@ -14,7 +14,7 @@ export const pageFile = join(import.meta.dirname, '../docs/explanation/benchmark
 export function withSection(page, command, text) {
   const [begin, end] = [`<!-- figures of ${command} -->`, `<!-- end of figures of ${command} -->`]
   const [before, , after] = page.split(new RegExp(`${begin}|${end}`))
-  if (before === undefined || after === undefined) throw new Error(`${pageFile} has no place for ${command}`)
+  if (before === undefined || after === undefined) throw new Error(`${pageFile} has no section for ${command}`)
   return `${before}${begin}\n\n${text}\n\n${end}${after}`
 }
 

@@ -1,4 +1,4 @@
-// Bars, as an SVG that is readable on light and on dark pages.
+// Draws bar charts as an SVG that is readable on light and dark pages.
 
 /**
  * @typedef {object} Panel
@@ -9,7 +9,7 @@
 
 const width = 860
 const labelWidth = 250
-/** Room for the texts behind the bars. */
+/** Space for the text after each bar. */
 const textWidth = 170
 const barWidth = width - labelWidth - textWidth
 const rowHeight = 20

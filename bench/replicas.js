@@ -4,7 +4,7 @@ import { campaign } from './service-load.js'
 
 /** @typedef {import('./service-process.js').Server} Server */
 
-/** The replicas of a service on one etcd, each a process of its own. */
+/** The replicas of a service on one etcd, each in its own process. */
 export class Replicas {
   /** @type {{ server: Server, address: string }[]} */
   #all = []
@@ -37,7 +37,7 @@ export class Replicas {
     this.#all.push({ server: await this.#servers.startReplica(this.#store, address), address })
   }
 
-  /** Until so many are connected, and one of them is active. @param {number} count */
+  /** Waits until this many replicas are connected and one of them is active. @param {number} count */
   async whole(count) {
     while ((await this.status())?.replicas.length !== count) await sleep(50)
   }
@@ -61,7 +61,7 @@ export class Replicas {
     return { active: found.server, followers: this.#all.filter((one) => one !== found).map(({ server }) => server) }
   }
 
-  /** How long after this signal to the active replica another one grants. @param {NodeJS.Signals} signal */
+  /** Returns how long after this signal to the active replica another replica grants. @param {NodeJS.Signals} signal */
   async handOverMs(signal) {
     const { active, followers } = await this.roles()
     const [next] = followers
@@ -70,7 +70,7 @@ export class Replicas {
     const startMs = performance.now()
     const stopped = active.stop(signal)
     for (;;) {
-      // Refused for as long as nobody is active: it is held for 2 s before.
+      // Refused while no replica is active. The service holds the request for 2 s first.
       const answer = await campaign(connection, group).catch(() => undefined)
       if (answer !== undefined) break
     }

@@ -1,4 +1,4 @@
-// Prints figures beside their goals, and writes them down.
+// Prints figures beside their goals and writes them to a file.
 import { writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -21,8 +21,8 @@ import { parseArgs } from 'node:util'
  */
 
 /**
- * The options that all benchmarks take. --quick shows in seconds that everything runs; its figures mean little.
- * --results FILE: where they are written.
+ * The options of all benchmarks. --quick shows within seconds that everything runs, but its figures mean little.
+ * --results FILE sets the output file.
  *
  * @param {string} resultsFile
  */
@@ -73,7 +73,7 @@ export class Report {
     for (const line of lines) console.log(line.map((cell, index) => cell.padStart(widths[index] ?? 0)).join('   '))
   }
 
-  /** What a reader of the figures must know. @param {Record<string, number>} settings */
+  /** Adds the settings that a reader of the figures must know. @param {Record<string, number>} settings */
   describe(settings) {
     this.#settings = settings
   }
@@ -87,7 +87,7 @@ export class Report {
     const settings = this.#settings
     const content = JSON.stringify({ quick: this.#quick, machine, settings, results, tables }, undefined, 2)
     writeFileSync(this.#file, `${content}\n`)
-    // Figures of a quick run, or of a busy machine, are no verdict; those of a full run are.
+    // The figures of a quick run prove nothing, so only a full run fails the command.
     if (missed > 0 && !this.#quick) process.exitCode = 1
   }
 }

@@ -9,13 +9,13 @@ export const hourMs = 3_600_000
 const campaignBody = JSON.stringify({ node_id: 'node-1', lease_ttl_ms: hourMs })
 
 /**
- * How many answers theirs gives for one of ours, in turns, so that a noisy moment hits both.
+ * Returns how many answers `theirs` gives for one of `ours`. The two take turns, so that a noisy moment affects both.
  * @typedef {(connection: Connection, index: number) => Promise<unknown>} Send
  * @param {{ ours: Connection[], theirs: Connection[], sendOurs: Send, sendTheirs: Send }} sides
  * @param {{ roundMs: number, rounds: number }} length
  */
 export async function compare({ ours, theirs, sendOurs, sendTheirs }, { roundMs, rounds }) {
-  // Both reach their speed first.
+  // Both sides warm up first.
   await drive(ours, roundMs / 2, sendOurs)
   await drive(theirs, roundMs / 2, sendTheirs)
   const turns = []
@@ -33,7 +33,7 @@ export function campaign(connection, group) {
   return connection.post(`/v1/groups/${group}/campaign`, campaignBody)
 }
 
-/** A write of etcd itself. @param {Connection} connection @param {string} key */
+/** A write directly to etcd. @param {Connection} connection @param {string} key */
 export function put(connection, key) {
   const [name, value] = [key, campaignBody].map((text) => Buffer.from(text).toString('base64'))
   return connection.post('/v3/kv/put', JSON.stringify({ key: name, value }))
@@ -45,7 +45,7 @@ export function groupName(index) {
 }
 
 /**
- * One leader in each of so many groups.
+ * Creates this many groups with one leader each.
  * @param {string} url
  * @param {number} count
  */
@@ -57,7 +57,7 @@ export async function fill(url, count) {
       while (next < count) {
         if (next % 100_000 === 0 && next > 0) console.log(`${next} groups ...`)
         const group = groupName(next++)
-        // A failover in between costs time, not the figures that come after.
+        // A failover in between costs time, but does not change the figures after it.
         while (!(await campaign(connection, group).catch(() => undefined))) await sleep(100)
       }
     }),

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-/** Servers in processes of their own, below one folder. */
+/** Starts servers in their own processes, below one folder. */
 export class Servers {
   /** @type {Set<Server>} */
   #running = new Set()
@@ -18,7 +18,7 @@ export class Servers {
     return this.#fork([kind, join(this.#folder, data)])
   }
 
-  /** A replica of a service. @param {string} store @param {string} advertise */
+  /** Starts a replica of a service. @param {string} store @param {string} advertise */
   startReplica(store, advertise) {
     return this.#fork(['replica', store, advertise])
   }
@@ -52,7 +52,7 @@ export class Server {
     return this.#child.pid ?? 0
   }
 
-  /** What it uses, and the time of a core that it has used. @returns {Promise<{ heapUsed: number, cpuUs: number }>} */
+  /** Returns the heap in use and the CPU time used so far. @returns {Promise<{ heapUsed: number, cpuUs: number }>} */
   async usage() {
     this.#child.send('usage')
     const [usage] = /** @type {[{ heapUsed: number, cpuUs: number }]} */ (await once(this.#child, 'message'))

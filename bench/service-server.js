@@ -1,5 +1,5 @@
-// A server in a process of its own, with a channel to its parent: the election service on a data directory, a replica
-// of one on a store, or a bare fastify route that validates the same body as a renewal.
+// A server in its own process, with a channel to its parent: the election service on a data directory, a replica on a
+// store, or a bare fastify route that validates the same body as a renewal.
 import fastify from 'fastify'
 import { startService } from '@tenure/service'
 

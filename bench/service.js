@@ -1,5 +1,5 @@
-// npm run bench:service: the election service beside the bare thing underneath, in one run. Servers are processes of
-// their own; what drives them is this one.
+// npm run bench:service: the election service compared in one run with the bare technology underneath. Each server has
+// its own process; this process generates the load.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -121,7 +121,7 @@ async function benchWatchers() {
   const connection = await Connection.open(service.url)
   /** @type {number[]} */
   const toldMs = []
-  // The first rounds are those in which the server reaches its speed.
+  // The server warms up in the first rounds.
   const warmUp = quick ? 1 : 5
   for (let round = 0; round < warmUp + (quick ? 2 : 20); round++) {
     const told = watchers.nextEvent()

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-/** Many readers of one stream of events, each on a connection of its own. */
+/** Many readers of one event stream, each on its own connection. */
 export class SseWatchers {
   /** @type {import('node:net').Socket[]} */
   #sockets = []
-  /** When each was told of the event that is waited for. @type {number[]} */
+  /** When each reader received the expected event. @type {number[]} */
   #toldMs = []
   /** @type {((toldMs: number[]) => void) | undefined} */
   #allTold
@@ -15,14 +15,14 @@ export class SseWatchers {
     const watchers = new SseWatchers()
     const { hostname, port, host, pathname } = new URL(url)
     const request = `GET ${pathname} HTTP/1.1\r\nhost: ${host}\r\naccept: text/event-stream\r\n\r\n`
-    // A few at a time: the queue of connections that wait to be accepted is short.
+    // A few at a time, because the accept queue of the server is short.
     for (let opened = 0; opened < count; opened += 100) {
       await Promise.all(
         Array.from({ length: Math.min(100, count - opened) }, async () => {
           const socket = connect({ host: hostname, port: Number(port) })
           await once(socket, 'connect')
           socket.write(request)
-          // The state that every stream begins with.
+          // The initial state, which every stream starts with.
           for (let text = ''; !/data: \{.*\n\n/.test(text);) text += String((await once(socket, 'data'))[0])
           watchers.#add(socket)
         }),
@@ -35,14 +35,14 @@ export class SseWatchers {
   #add(socket) {
     this.#sockets.push(socket)
     socket.on('data', (chunk) => {
-      // An event fits into a packet; a comment is none.
+      // An event fits into one packet. Comments are not events.
       if (!chunk.includes('data: ')) return
       this.#toldMs.push(performance.now())
       if (this.#toldMs.length === this.#sockets.length) this.#allTold?.(this.#toldMs)
     })
   }
 
-  /** Resolves with the moments at which each was told. @returns {Promise<number[]>} */
+  /** Resolves with the moments at which each reader received the event. @returns {Promise<number[]>} */
   nextEvent() {
     this.#toldMs = []
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// A candidate in a process of its own. It tells what happens to it, on the machine's clock.
+// A candidate in its own process. It reports its events, on the machine's clock.
 import { hrtime } from 'node:process'
 
 const [, , contender = '', url = '', election = '', identity = '', leaseDurationMs] = process.argv

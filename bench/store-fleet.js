@@ -1,11 +1,11 @@
-// Candidates of one kind that compete for one election.
+// Candidates of one kind that compete for the same election.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { hrtime } from 'node:process'
 
 const program = join(import.meta.dirname, 'store-candidate.js')
-/** After it a round is given up: a figure that is missing is better than a command that hangs. */
+/** The timeout of a round. A missing figure is better than a command that hangs. */
 const patienceMs = 60_000
 
 /**
@@ -38,7 +38,10 @@ export class Fleet {
     this.#leaseDurationMs = leaseDurationMs
   }
 
-  /** Starts one more, and waits until it stands by or leads. @param {string} url @param {NodeJS.ProcessEnv} [env] */
+  /**
+   * Starts another candidate, and waits until it stands by or leads. @param {string} url @param {NodeJS.ProcessEnv}
+   * [env]
+   */
   async add(url, env = {}) {
     const identity = `candidate-${++this.#started}`
     const args = [this.#contender.program, url, this.#election, identity, String(this.#leaseDurationMs)]
@@ -53,7 +56,7 @@ export class Fleet {
     return child
   }
 
-  /** Asks the leader to release. Gives the time until the next one leads. */
+  /** Asks the leader to release. Returns the time until the next one leads. */
   async release() {
     const { child, monotonicMs } = this.#newest('started')
     child.send('release')
@@ -63,7 +66,7 @@ export class Fleet {
   }
 
   /**
-   * Kills a leader whose whole lease is before it: one that has just renewed or been elected. Gives the time until the
+   * Kills a leader that has just renewed or been elected, so that its whole lease is left. Returns the time until the
    * next one leads.
    */
   async killLeader() {
@@ -79,7 +82,7 @@ export class Fleet {
   }
 
   /**
-   * The first such event, of any candidate unless one is named.
+   * Resolves with the first such event of any candidate, or of the named one.
    *
    * @param {Asked} asked
    * @returns {Promise<Event>}
@@ -107,7 +110,7 @@ export class Fleet {
     })
   }
 
-  /** Who led last. */
+  /** The most recent leader. */
   get leader() {
     return this.#newest('started').child
   }

@@ -60,7 +60,7 @@ export const places = [
 ]
 
 /**
- * Over the HTTP client of Node.js, which is all that the store has.
+ * Over the HTTP client of Node.js, because the store has no other client.
  * @type {Place['openBare']}
  */
 async function openHttp(url) {
@@ -133,7 +133,7 @@ async function openRedis(url) {
 
 /** @param {boolean} swapped */
 function mustSwap(swapped) {
-  if (!swapped) throw new Error('the server refused what the last answer allowed')
+  if (!swapped) throw new Error('the server refused a swap over the value that it returned last')
 }
 
 /** @param {string} name */
@@ -145,7 +145,7 @@ function versionOf(name) {
       const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
       if (manifest.name === name) return String(manifest.version).replace(/^v/, '')
     } catch {
-      // The next folder may have it.
+      // Try the next folder.
     }
     folder = dirname(folder)
   }

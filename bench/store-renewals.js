@@ -1,13 +1,13 @@
-// What a renewal costs beyond a compare-and-swap by hand, through the same client.
+// What a renewal costs compared with a compare-and-swap written by hand, through the same client.
 import { randomUUID } from 'node:crypto'
 import { openStore } from 'tenure/stores'
 import { median } from './report.js'
 
-/** So many calls of one kind follow each other. With fewer, each would find its server's process asleep. */
+/** The number of consecutive calls of one kind. With fewer, each call would find its server's process asleep. */
 const inTurn = 10
 
 /**
- * All take turns, so that a noisy moment hits all.
+ * The kinds of call take turns, so that a noisy moment affects all of them.
  *
  * @param {import('./store-places.js').Place} place
  * @param {string} url
@@ -19,13 +19,13 @@ export async function measureRenewals(place, url, turns) {
   const call = { signal: AbortSignal.timeout(120_000), timeoutMs: 30_000 }
   const claim = { election: 'renewals', holder: 'bench', attempt: randomUUID(), leaseDurationMs: 3_600_000 }
   const acquired = await store.acquire({ ...claim, afterTerm: 0, metadata: {} }, call)
-  if (!acquired.ok) throw new Error(`${place.name}: not acquired`)
+  if (!acquired.ok) throw new Error(`${place.name}: the lease was not acquired`)
   let { record } = acquired
   const text = JSON.stringify(record)
   const renew = async () => {
     const { term, version } = record
     const renewed = await store.renew({ ...claim, term, version, mark: randomUUID() }, call)
-    if (!renewed.ok) throw new Error(`${place.name}: not renewed`)
+    if (!renewed.ok) throw new Error(`${place.name}: the lease was not renewed`)
     record = renewed.record
   }
   const renewals = new Timings(renew)
@@ -56,7 +56,7 @@ class Timings {
     }
   }
 
-  /** Without the first fifth, in which all of them reach their speed. */
+  /** The median without the first fifth, which is warm-up. */
   median() {
     return median(this.#tookMs.slice(this.#tookMs.length / 5))
   }

@@ -1,4 +1,4 @@
-// The page and the picture that show what bench:stores measured.
+// The page and the picture with the results of bench:stores.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { goalsTable, machineLine, markdown, pageFile, shown, withSection } from './page.js'
@@ -33,7 +33,7 @@ export function writePage(resultsFile) {
   writeFileSync(pictureFile, pictureOf(results))
 }
 
-/** The page with these figures in the place of those that it has. @param {string} page @param {Results} results */
+/** Replaces the figures in the page. @param {string} page @param {Results} results */
 export function withFigures(page, results) {
   return withSection(page, 'bench:stores', figuresOf(results))
 }

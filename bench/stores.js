@@ -1,4 +1,4 @@
-// npm run bench:stores: Tenure on etcd, PostgreSQL and Redis, and beside it what people use today, on the same servers.
+// npm run bench:stores: Tenure on etcd, PostgreSQL, and Redis, compared on the same servers with what people use today.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
@@ -15,10 +15,10 @@ const figures = new Report(options)
 const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
 const { startProxy } = /** @type {typeof import('../test/servers/proxy.ts')} */ (await load('test/servers/proxy.ts'))
 
-/** Short, because each measured death takes a lease; whole seconds, because etcd counts in them. */
+/** Short, because each measured crash takes a lease. Whole seconds, because etcd counts in seconds. */
 const leaseDurationMs = quick ? 2_000 : 5_000
 const idleLeases = quick ? 2 : 10
-/** A loss that is not told of until then is not told of in time, whatever else happens. */
+/** A loss that is not reported by then counts as not reported. */
 const hungForMs = (quick ? 2 : 8) * leaseDurationMs
 const releases = quick ? 3 : 100
 const deaths = quick ? 1 : 8
@@ -93,14 +93,14 @@ async function startFleet({ fleet, place, server }) {
 }
 
 /**
- * How often an idle standby sends something, for each lease duration.
+ * Returns how often an idle standby sends something in a lease duration.
  *
  * @param {Lane} lane
  */
 async function countIdleRequests({ fleet, place, server }) {
   const proxy = await startProxy(server.port)
   const standby = await fleet.add(place.url(proxy.port))
-  // What it does at first is not what it does for good.
+  // The requests of the start are not those of an idle standby.
   await sleep(leaseDurationMs)
   const before = proxy.sent
   await sleep(idleLeases * leaseDurationMs)
@@ -111,8 +111,8 @@ async function countIdleRequests({ fleet, place, server }) {
 }
 
 /**
- * The server stops answering as soon as the holder has its lease. Gives how long after the lease's end the holder is told
- * that it lost it, negative if before; undefined if not in time to be measured.
+ * The server stops answering as soon as the holder has its lease. Returns how long after the end of the lease the
+ * holder learns that it lost it (negative if before), or undefined if it was not reported in time.
  *
  * @param {Lane} lane
  */
@@ -130,18 +130,18 @@ async function measureHang({ contender, place, server }) {
   }
 }
 
-/** Turn by turn: none is measured while another one passes its lease on. */
+/** The contenders take turns. None is measured while another one hands its lease over. */
 async function measureReleases() {
   const tookMs = lanes.map(() => /** @type {number[]} */ ([]))
   for (let round = 0; round < releases; round++) {
     for (const [index, { fleet }] of lanes.entries()) tookMs[index]?.push(await fleet.release())
-    // Those that released are back then.
+    // By now the candidates that released stand by again.
     await sleep(400)
   }
   return tookMs
 }
 
-/** Rounds in step: no process starts while another lane's standby waits for its moment. */
+/** All rounds run in step, so that no process starts while the standby of another contender is about to take over. */
 async function measureDeaths() {
   const tookMs = lanes.map(() => /** @type {number[]} */ ([]))
   for (let round = 0; round < deaths; round++) {

@@ -1,4 +1,4 @@
-// How long after a leader's death, or its release, the next one believes. Real processes, on the file store.
+// How long after a leader's death or release the next one believes that it leads. Real processes, on the file store.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { hrtime } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const candidate = join(import.meta.dirname, 'candidate.js')
-// A standby is connected to the leader's socket by then.
+// By then a standby is connected to the leader's socket.
 const settleMs = 400
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
@@ -66,8 +66,8 @@ class Fleet {
   }
 
   /**
-   * Kills the leader, and puts another in its place when it is over. Beside it: when the kernel told this process of
-   * the same death, over a connection like those of the standbys.
+   * Kills the leader and then replaces it. For comparison, also measures when the kernel notified this process of the
+   * same death, over a connection like those of the standbys.
    *
    * @param {string} successor
    */
@@ -98,7 +98,7 @@ class Fleet {
     await Promise.all(exits)
   }
 
-  /** Only the leader's socket is there once everybody has settled. */
+  /** Once all candidates have settled, only the leader's socket exists. */
   async #connectToLeader() {
     const name = readdirSync(this.#directory).find((file) => file.endsWith('.sock'))
     const line = connect(join(this.#directory, String(name)))

@@ -1,6 +1,6 @@
 /**
- * Builds the packages: declarations file by file, programs bundled into one file per entry point and a few that they
- * share, because Node takes longer to find thirty small files than to run them.
+ * Builds the packages: declarations file by file, and programs bundled into one file per entry point plus a few shared
+ * ones. Node takes longer to find thirty small files than to run them.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -14,24 +14,25 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** @typedef {'tenure' | 'service' | 'multicluster' | 'cli'} PackageName */
 
-/** What is in the `dist` of a package, and from which of its sources. The programs of a package are entries too. */
+/** The entry points in the `dist` of each package, with their sources. Programs of a package are entry points too. */
 const entriesOf = {
   tenure: libraryEntries,
   service: () => ({ index: 'index.ts' }),
   multicluster: () => ({ index: 'index.ts' }),
-  // The supervisor of `tenure run` and a candidate of `tenure demo` are programs of their own.
+  // The supervisor of `tenure run` and a candidate of `tenure demo` run in their own processes.
   cli: () => ({ main: 'main.ts', supervisor: 'run/supervisor.ts', candidate: 'demo/candidate.ts' }),
 }
 
 /**
- * What is kept together, so that a program loads few files and none that it does not need. What it imports of the
- * private package comes along.
+ * What is bundled together, so that a program loads few files and none that it does not need. Imports from the private
+ * package are included.
  */
 const groupsOf = {
   tenure: [
-    // For programs that only check what they were given.
+    // For programs that only validate their options.
     { name: 'options', test: /tenure[\\/]src[\\/](?:errors|options[\\/].+)\.ts$/, priority: 2 },
-    // What the main entry point needs, in one file that the others share; all but LeaderElector, which knows Kubernetes.
+    // What the main entry point needs, in one file that the others share. LeaderElector is not in it, because it
+    // imports Kubernetes.
     {
       name: 'engine',
       test: /tenure[\\/]src[\\/](?:(?!index)[^\\/]+|styles[\\/](?!lea(?:der|se)-).+|stores[\\/](?:memory|cas|ttl|rules|record|swap|list))\.ts$/,
@@ -45,12 +46,12 @@ const groupsOf = {
   service: [],
   multicluster: [],
   cli: [
-    // What the command line needs to read its arguments: nobody should wait for help.
+    // What the command line needs to parse its arguments, so that --help is fast.
     {
       name: 'arguments',
       test: /cli[\\/]src[\\/](?:shared[\\/]arguments[\\/].+|[^\\/]+[\\/](?:command|settings))\.ts$/,
     },
-    // Its other programs read none.
+    // The other programs of the command line do not parse arguments.
     { name: 'clock', test: /(?:cli[\\/]src[\\/]shared|internal[\\/]src)[\\/]clock\.ts$/, priority: 1 },
   ],
 }
@@ -66,8 +67,8 @@ function libraryEntries() {
 }
 
 /**
- * Bundles a package. What it depends on stays outside, all but three: what the packages share and the page, which are
- * never published, and the library's check of options, which is small, so that help is shown without loading the library.
+ * Bundles a package. Dependencies stay external, except for three: the private package, the page, which is never
+ * published, and the library's small check of options, so that --help does not load the library.
  * @param {PackageName} name
  * @param {string} target
  * @param {import('rolldown').Plugin[]} [plugins]
@@ -86,21 +87,21 @@ export async function bundle(name, target, plugins = []) {
     dir: target,
     format: 'esm',
     entryFileNames: '[name].js',
-    // Programs find each other beside them.
+    // Programs find each other in the same folder.
     chunkFileNames: name === 'tenure' ? 'shared/[name].js' : '[name]-[hash].js',
     codeSplitting: { groups: groupsOf[name] },
-    // Documentation is in the declarations, which is where editors look for it.
+    // The documentation is in the declarations, where editors look for it.
     comments: { jsdoc: false },
   })
   await built.close()
 }
 
-/** The licence of what the script of the page contains asks to be named in every copy. */
+/** The license of Preact, which the page contains, must be named in every copy. */
 const pageBanner = '/*! Tenure, Apache-2.0. With Preact, MIT, Copyright (c) 2015-present Jason Miller */'
 
 /**
- * Builds the page into one module that holds its files compressed, so that every server that is bundled with it has
- * them in memory, and none looks for files beside it.
+ * Builds the page into one module that contains its compressed files. Servers have them in memory and need no files
+ * beside them.
  * @param {string} folder
  */
 async function buildPage(folder) {
@@ -157,8 +158,8 @@ function declare(folder) {
 }
 
 /**
- * Lets every entry point name the types of Node. TypeScript 6 and newer load no types by themselves, and without them the
- * declarations of a package have errors wherever libraries are checked.
+ * Adds a reference to the types of Node to every entry point. TypeScript 6 and newer load no types automatically, so
+ * the declarations would have errors wherever libraries are checked.
  * @param {string} target
  * @param {string[]} entries
  */
@@ -170,7 +171,7 @@ function referToNode(target, entries) {
 }
 
 /**
- * Removes declarations that no entry point leads to: nobody can import them, and they are a third of all of them.
+ * Removes declarations that no entry point reaches. Nobody can import them, and they are a third of all declarations.
  * @param {string} target
  * @param {string[]} entries
  */
@@ -196,7 +197,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const name of names) rmSync(join(folderOf(name), 'dist'), { recursive: true, force: true })
   rmSync(join(folderOf('page'), 'dist'), { recursive: true, force: true })
   await buildPage(folderOf('page'))
-  // Programs first: they run also while a type is wrong.
+  // Programs first, because they run even if a type is wrong.
   for (const name of names) await bundle(name, join(folderOf(name), 'dist'))
   for (const name of names) {
     declare(folderOf(name))

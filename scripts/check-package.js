@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const maxPackedBytes = 285_000
-// What the packages share and the page are bundled into each; nobody can install them.
+// The private package and the page are bundled into each package. Nobody can install them.
 const internal = /@tenure\/(?:internal|page)\b/
 const allowed = /^(bin\/tenure\.js|dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
 
@@ -29,15 +29,15 @@ function check(directory) {
   const files = packed.files.map((/** @type {{ path: string }} */ file) => file.path)
   const strangers = files.filter((file) => !allowed.test(file))
   const named = files.filter((file) => internal.test(readFileSync(join(directory, file), 'utf8')))
-  if (named.length > 0) throw new Error(`${packed.filename} names a private package: ${named.join(', ')}`)
-  if (strangers.length > 0) throw new Error(`${packed.filename} holds ${strangers.join(', ')}`)
+  if (named.length > 0) throw new Error(`${packed.filename} imports a private package: ${named.join(', ')}`)
+  if (strangers.length > 0) throw new Error(`${packed.filename} contains unexpected files: ${strangers.join(', ')}`)
   if (packed.size > maxPackedBytes)
-    throw new Error(`${packed.filename} has ${packed.size} bytes, over ${maxPackedBytes}`)
+    throw new Error(`${packed.filename} has ${packed.size} bytes, more than the limit of ${maxPackedBytes}`)
   console.log(`${packed.filename}: ${files.length} files, ${packed.size} bytes packed`)
 
   const tarball = join(folder, packed.filename)
   run('publint', 'run', tarball, '--strict')
-  // Without the option it would ask the registry for types of another package.
+  // Without this option attw would ask the registry for types of another package.
   run('attw', tarball, '--profile', 'esm-only', '--no-definitely-typed', '--format', 'table-flipped')
 }
 

@@ -5,8 +5,8 @@ import type { Reporter, TestModule } from 'vitest/node'
 import { missingServersVariable } from '../test/servers/report.ts'
 
 /**
- * Ends the run's output with what was not tested and why, with what the caller adds, and last with the count, alone on
- * a line, so that people and machines can read it there.
+ * Ends the output of a run with what was not tested and why, with the lines that the caller adds, and with the count.
+ * The count is alone on the last line, so that people and programs find it.
  */
 export default class CountReporter implements Reporter {
   readonly #closing: () => readonly string[]
@@ -20,13 +20,13 @@ export default class CountReporter implements Reporter {
     this.#folder = mkdtempSync(join(tmpdir(), 'tenure-report-'))
     const file = join(this.#folder, 'missing-servers')
     writeFileSync(file, '')
-    // Workers are started with it.
+    // Worker processes inherit this variable.
     process.env[missingServersVariable] = file
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const lines = [...this.#untested(), ...this.#closing(), countOf(modules, unhandledErrors)]
-    // Other reporters, and vitest itself, may still print; nothing prints after this.
+    // Other reporters, and Vitest itself, may still print. Nothing prints after this.
     process.once('exit', () => {
       console.log(lines.join('\n'))
       if (this.#folder) rmSync(this.#folder, { recursive: true, force: true })
@@ -43,7 +43,7 @@ export default class CountReporter implements Reporter {
 function countOf(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): string {
   const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
   for (const module of modules) {
-    // A file that does not even load, or a hook that fails, has no failed test of its own.
+    // A file that does not load, or a hook that fails, has no failed test.
     const before = count.failed
     for (const test of module.children.allTests()) {
       const { state } = test.result()

@@ -1,25 +1,25 @@
-// What is explored, and by which command: `npm run explore` runs all of it and writes the table of
-// docs/explanation/exploration.md; tests run their share.
+// What is explored, and by which command. `npm run explore` runs everything and writes the table of
+// docs/explanation/exploration.md; each test suite runs its share.
 
 import { exploredFaults } from 'tenure/simulation'
 
 /** @typedef {import('tenure/simulation').ExploreOptions} ExploreOptions */
 /** @typedef {{ readonly name: string, readonly by: 'npm test' | 'npm run test:all' | 'npm run explore', readonly options: ExploreOptions }} Exploration */
 
-/** Time in ticks of a sixth of the lease: renewal 2, deadline 4, retry 1. */
+/** Ticks of a sixth of the lease: renewal after 2, deadline after 4, retry after 1. */
 const coarse = { leaseTicks: 6, seconds: 3_600 }
 const fine = { ...coarse, leaseTicks: 12 }
 const finest = { ...coarse, leaseTicks: 24 }
 const poll = { watch: false }
 
-/** All kinds that there are where nobody watches. */
+/** All kinds of fault for stores without a watch. */
 const unwatched = exploredFaults.filter((kind) => !kind.startsWith('watch-'))
 
 /** @type {readonly Exploration[]} */
 export const explorations = [
   { name: 'two electors that poll', by: 'npm test', options: { ...coarse, ...poll, faults: unwatched } },
   {
-    name: 'two electors that watch; calls and watches',
+    name: 'two electors that watch; faults of calls and watches',
     by: 'npm test',
     options: { ...coarse, faults: ['lost', 'failed', 'watch-end', 'watch-replay'] },
   },
@@ -44,7 +44,7 @@ export const explorations = [
     options: { ...coarse, ...poll, budget: 2, faults: ['crash', 'lost', 'failed'] },
   },
   {
-    name: 'two faults: hand-overs that are disturbed',
+    name: 'two faults: handovers that are disturbed',
     by: 'npm run test:all',
     options: { ...coarse, ...poll, budget: 2, faults: ['step-down', 'lost-swap'] },
   },
@@ -64,7 +64,7 @@ export const explorations = [
     options: { ...coarse, ...poll, rates: [0.875, 1.125], faults: ['crash', 'stall'] },
   },
   {
-    name: 'two choices for everything that is left to chance',
+    name: 'two values for every random number',
     by: 'npm run test:all',
     options: { ...coarse, ...poll, jitter: [0, 0.5], faults: ['crash', 'stall', 'lost'] },
   },
@@ -106,7 +106,7 @@ export const explorations = [
 ]
 
 /**
- * A row of the table.
+ * Returns a row of the table.
  *
  * @param {Exploration} exploration
  * @param {import('tenure/simulation').ExploreReport} report
@@ -125,7 +125,7 @@ export function rowOf({ name, by, options }, { complete, states, transitions, co
   ]
   const kinds = faults.length >= unwatched.length ? 'any kind' : faults.join(', ')
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
-  const seen = `${counts.handovers} hand-overs, ${counts.expiries} expiries, ${counts.unknownOutcomes} unknown outcomes`
+  const seen = `${counts.handovers} handovers, ${counts.expiries} expiries, ${counts.unknownOutcomes} unknown outcomes`
   const what = budget > 0 ? `at most ${budget}: ${kinds}` : 'none'
   return `| ${name} | ${how.join(', ')} | ${what} | ${complete ? 'yes' : 'no'} | ${size} | ${seen} | \`${by}\` |`
 }

@@ -1,7 +1,6 @@
 /**
- * Explores everything in `explorations.js`, and writes what came out into its page: npm run explore
- * [-- --by "npm test"] [-- --only "two electors that poll"].
- * A violation ends it with the shortest way to it.
+ * Runs everything in `explorations.js` and writes the results into its page: npm run explore [-- --by "npm test"] [--
+ * --only "two electors that poll"]. A violation ends the run and prints the shortest trace to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +24,7 @@ for (const exploration of explorations) {
 }
 
 /**
- * Replaces the row of that name, or adds it to the first table.
+ * Replaces the row with this name, or adds it to the first table.
  *
  * @param {string} name
  * @param {string} row

@@ -4,7 +4,7 @@ import { everydayFleetHours, everydayShare, fleetHours } from '../packages/tenur
 import { programs } from '../test/servers/programs.ts'
 import { listFiles } from '../test/source-files.ts'
 
-/** The last lines of `npm test`: what `npm run test:all` does beyond it. */
+/** The last lines of `npm test`: what `npm run test:all` adds. */
 export function whatTheFullRunAdds(): string[] {
   const tests = listFiles().filter((path) => path.endsWith('.test.ts'))
   const suitesIn = (folder: RegExp) => tests.filter((path) => folder.test(path)).length
@@ -15,7 +15,7 @@ export function whatTheFullRunAdds(): string[] {
   return [
     'These were the everyday tests. npm run test:all adds',
     `  ${suitesIn(/\/programs\//)} suites that need programs: ${names.join(', ')};`,
-    `  ${suitesIn(/\/processes\/long\//)} long suites of processes: chaos, crashes, stalls, floods, schedules, backups, and mutants of the command;`,
+    `  ${suitesIn(/\/processes\/long\//)} long suites with processes: chaos, crashes, stalls, floods, schedules, backups, and mutants of the command;`,
     `  ${mutants - share} of ${mutants} mutants of the engine and the stores;`,
     `  ${fleetHours - everydayFleetHours} of ${fleetHours} simulated fleet-hours.`,
   ]

@@ -6,7 +6,7 @@ import { rolldown } from 'rolldown'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * Imports a TypeScript file of this repository into a program. Node.js 20 cannot do it by itself.
+ * Imports a TypeScript file of this repository into a program. Node.js 20 cannot do that on its own.
  * @param {string} file relative to the root
  * @returns {Promise<unknown>}
  */
@@ -14,9 +14,9 @@ export async function load(file) {
   const bundle = await rolldown({
     input: join(root, file),
     platform: 'node',
-    // What the packages share exists as source alone.
+    // The private package exists only as source.
     external: /^(?!@tenure\/internal\/)[^./]/,
-    // A module that looks for files beside itself must find them there, not beside the bundle.
+    // A module that looks for files beside itself must find them beside its source, not beside the bundle.
     plugins: [
       {
         name: 'dirname',
@@ -26,7 +26,7 @@ export async function load(file) {
   })
   const { output } = await bundle.generate({ format: 'esm', codeSplitting: false })
   await bundle.close()
-  // Packages are found from here.
+  // Node resolves packages from this folder.
   const target = join(root, 'node_modules/.cache', `${basename(file, '.ts')}-${process.pid}.mjs`)
   mkdirSync(dirname(target), { recursive: true })
   writeFileSync(target, output[0].code)

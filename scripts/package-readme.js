@@ -1,4 +1,4 @@
-// Writes the README of the package "tenure": that of the repository, with links that lead there from anywhere.
+// Writes the README of the package "tenure": the README of the repository, with links that work from anywhere.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ const repository = 'https://github.com/tenure-js/tenure/blob/main'
 
 export const packageReadmeFile = join(root, 'packages/tenure/README.md')
 
-/** What belongs into that file. */
+/** Returns the content of that file. */
 export function packageReadme() {
   const text = readFileSync(join(root, 'README.md'), 'utf8')
   return text.replaceAll(/\]\((?![a-z]+:|#)([^)\s]+)\)/g, `](${repository}/$1)`)

@@ -1,4 +1,4 @@
-// npm run servers [-- NAME ...]: gets the programs that the tests need and that are missing on this machine.
+// npm run servers [-- NAME ...]: installs the programs that the tests need and this machine lacks.
 import { load } from './load.js'
 
 const { installMissing } = /** @type {typeof import('../test/servers/install.ts')} */ (
@@ -6,6 +6,6 @@ const { installMissing } = /** @type {typeof import('../test/servers/install.ts'
 )
 const missing = await installMissing((line) => console.log(line), process.argv.slice(2))
 if (missing > 0) {
-  console.log('The tests that need what is missing are skipped; with CI=true they fail.')
+  console.log('Tests that need a missing program are skipped; with CI=true they fail.')
   if (process.env.CI === 'true') process.exitCode = 1
 }

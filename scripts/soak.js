@@ -1,6 +1,6 @@
 /**
- * Simulates fleets for as long as it is told to: npm run soak -- --hours 5000 [--seed 1]. A violation ends it with the
- * seed that reproduces it.
+ * Simulates fleets for the given number of hours: npm run soak -- --hours 5000 [--seed 1]. A violation ends the run and
+ * prints the seed that reproduces it.
  */
 import { parseArgs } from 'node:util'
 import { simulate } from 'tenure/simulation'

@@ -1,7 +1,7 @@
 /**
  * node scripts/test.js everyday | all [--rest] [options of vitest]
  *
- * Runs groups of tests; `vitest.config.ts` says what is in each, and runs them one after another.
+ * Runs groups of tests, one after another. `vitest.config.ts` defines the groups.
  */
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, statfsSync } from 'node:fs'
@@ -11,8 +11,9 @@ const everyday = ['quick', 'processes']
 const rest = ['long', 'programs', 'proof']
 
 const [scope = '', ...more] = process.argv.slice(2)
-if (scope !== 'everyday' && scope !== 'all') throw new Error(`There are no tests "${scope}".`)
-// For who has just run the everyday tests.
+if (scope !== 'everyday' && scope !== 'all')
+  throw new Error(`Unknown group of tests "${scope}". Use "everyday" or "all".`)
+// For a caller that has just run the everyday tests.
 const isRest = more[0] === '--rest'
 if (isRest) more.shift()
 const groups = scope === 'everyday' ? [...everyday, 'everyday'] : isRest ? rest : [...everyday, ...rest]
@@ -25,8 +26,8 @@ const { status } = spawnSync(process.execPath, args, {
 process.exitCode = status ?? 1
 
 /**
- * Where real servers keep their data: in memory, if there is enough. A disk that many machines share stands still for
- * seconds now and then, and no test of theirs is about that. Undefined: where other temporary files are.
+ * Where real servers keep their data: in memory, if there is enough. A disk that many machines share stalls for seconds
+ * now and then, and no test is about that. Undefined means the folder of other temporary files.
  */
 function serverData() {
   const folder = '/dev/shm'

@@ -8,7 +8,7 @@ import * as api from './api/blocks.ts'
 
 const root = join(import.meta.dirname, '..')
 
-/** What the compiler says about one file under the project's own settings. */
+/** Returns the compiler's diagnostics for one file under the project's own settings. */
 function diagnose(file: string, text?: string): string[] {
   const { config } = ts.readConfigFile(join(root, 'tsconfig.base.json'), (path) => readFileSync(path, 'utf8'))
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
@@ -29,21 +29,21 @@ function newDirectory(): string {
 
 const blocks = join(import.meta.dirname, 'api/blocks.ts')
 
-test('what users write compiles against the built package', () => {
+test('code that users write compiles against the built package', () => {
   expect(diagnose(blocks)).toEqual([])
 })
 
-test('a name that the package does not have would be found', () => {
+test('the compiler reports a name that the package does not export', () => {
   const text = readFileSync(blocks, 'utf8')
   expect(diagnose(blocks, text.replace('waitForLeadership', 'awaitLeadership'))).toHaveLength(1)
   expect(diagnose(blocks, text.replace('retryPeriodMs', 'retryIntervalMs'))).toHaveLength(1)
 })
 
-test('the shortest way in runs', async () => {
+test('the lead() example runs', async () => {
   expect(await api.shortestWayIn(newDirectory())).toEqual([1])
 })
 
-test('Kubernetes needs a pod, and says so elsewhere', () => {
+test('the Kubernetes example fails outside a pod with a clear error', () => {
   vi.stubEnv('KUBERNETES_SERVICE_HOST', undefined)
   onTestFinished(() => void vi.unstubAllEnvs())
   expect(api.onKubernetes).toThrow(/only in a pod.*fromKubeConfig/)
@@ -57,26 +57,26 @@ test('Kubernetes needs a pod, and says so elsewhere', () => {
   ])
 })
 
-test('the engine itself runs', async () => {
+test('the Elector example runs', async () => {
   expect(await api.theEngineItself()).toEqual({
     said: ['term 1', 'last run 2026-11-15', '10000', 'true', 'released 1 payments LEADERSHIP_LOST'],
     events: ['new-leader', 'elected', 'renewed', 'lost'],
   })
 })
 
-test('manager and lease run', async () => {
+test('the Manager and Lease example runs', async () => {
   expect(await api.managerAndLease()).toEqual(['false true false', 'term 1', '0 errors', 'true false'])
 })
 
-test('keyed elections run', async () => {
+test('the keyed elections example runs', async () => {
   expect(await api.keyedElections()).toEqual(['held true', 'other false', 'aborted true'])
 })
 
-test('callbacks run', async () => {
+test('the LeaderElector callbacks example runs', async () => {
   expect(await api.callbacks()).toEqual(['leader true', 'started 1 false true true', 'stopped', 'false ""'])
 })
 
-test('jobs once per fleet run', async () => {
+test('the example of jobs once per fleet runs', async () => {
   expect(await api.jobsOncePerFleet()).toEqual([
     'ran',
     'already-done',
@@ -87,13 +87,13 @@ test('jobs once per fleet run', async () => {
   ])
 })
 
-test('looking on runs, and shows which elections there are', async () => {
+test('the observer example runs and lists the elections', async () => {
   const said = await api.lookingOn()
   expect(said.at(0)).toBe('state')
   expect(said.slice(-2)).toEqual(['released', 'payments 1'])
 })
 
-test('the port can be written out, and what is written on it elects', async () => {
+test('a store that implements the whole LeaseStore interface elects a leader', async () => {
   const store = api.thePort(memoryStore())
   const [claim, , outcomes] = api.claimsAndOutcomes()
   const { signal } = new AbortController()
@@ -103,18 +103,18 @@ test('the port can be written out, and what is written on it elects', async () =
   await store.close?.()
 })
 
-test('other stores are made with the promised names', () => {
+test('the factories of all stores have the documented names', () => {
   expect(api.otherStores().map(({ expiry, terms }) => [expiry, terms])).toEqual([
     ['observed', true],
     ['own-clock', false],
   ])
 })
 
-test('the conformance suite runs in any runner', async () => {
+test('the conformance suite runs in any test runner', async () => {
   expect(await api.conformance()).toBeGreaterThan(20)
 })
 
-test('stores by URL or path, the fake clock and the fake leadership run', async () => {
+test('openStore, the fake clock, and the fake leadership run', async () => {
   expect(await api.storesAndTesting(newDirectory())).toEqual([
     'own-clock',
     'own-clock',

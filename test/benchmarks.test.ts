@@ -9,14 +9,14 @@ import { pictureFile, pictureOf, withFigures } from '../bench/stores-page.js'
 const clusters = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/multicluster-results.json'), 'utf8'))
 const results = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/stores-results.json'), 'utf8'))
 
-test('docs/explanation/benchmarks.md and its picture show what a whole run of bench:stores wrote down', () => {
+test('docs/explanation/benchmarks.md and its picture show the results of a full run of bench:stores', () => {
   expect(results.quick).toBe(false)
   const page = readFileSync(pageFile, 'utf8')
   expect(page).toBe(withFigures(page, results))
   expect(readFileSync(pictureFile, 'utf8')).toBe(pictureOf(results))
 })
 
-test('a figure that changes changes the page and the picture', () => {
+test('a changed figure changes the page and the picture', () => {
   const [table] = results.tables
   const [first, ...others] = table.rows
   const slower = { ...results, tables: [{ ...table, rows: [{ ...first, handOverMs: 4_321 }, ...others] }] }
@@ -25,7 +25,7 @@ test('a figure that changes changes the page and the picture', () => {
   expect(pictureOf(slower)).toContain('>4.32 s</text>')
 })
 
-test('docs/explanation/benchmarks.md shows what a whole run of bench:multicluster wrote down', () => {
+test('docs/explanation/benchmarks.md shows the results of a full run of bench:multicluster', () => {
   expect(clusters.quick).toBe(false)
   const page = readFileSync(pageFile, 'utf8')
   expect(page).toBe(withClusters(page, clusters))
@@ -36,7 +36,7 @@ test('docs/explanation/benchmarks.md shows what a whole run of bench:multicluste
 const replicasFile = join(import.meta.dirname, '../bench/cluster-results.json')
 
 test.skipIf(!existsSync(replicasFile))(
-  'docs/explanation/benchmarks.md shows what a whole run of bench:cluster wrote down',
+  'docs/explanation/benchmarks.md shows the results of a full run of bench:cluster',
   () => {
     const replicas = JSON.parse(readFileSync(replicasFile, 'utf8'))
     expect(replicas.quick).toBe(false)
@@ -45,7 +45,7 @@ test.skipIf(!existsSync(replicasFile))(
   },
 )
 
-test('figures of replicas go to their own place on the page, with the sizes', () => {
+test('the figures and sizes of replicas are written to their own section of the page', () => {
   const page = readFileSync(pageFile, 'utf8')
   const figure = { name: 'clean stop', value: 98, unit: 'ms', goal: 500, passed: true, detail: '' }
   const machine = { cpu: 'c', cores: 2, node: 'v', load: 1 }

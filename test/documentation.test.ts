@@ -52,14 +52,14 @@ function isCallable(type: ts.Type): boolean {
 
 const exported = exportsOf(entries.map(({ file }) => file))
 
-test.each(entries)('every name that $name exports is described, and what can be called has an example', ({ file }) => {
+test.each(entries)('every export of $name has a comment, and every function and class has an example', ({ file }) => {
   const names = exported.get(file) ?? []
-  expect(names, 'exports nothing').not.toEqual([])
+  expect(names, 'the entry point exports nothing').not.toEqual([])
   expect(names.filter(({ described }) => !described).map(({ name }) => name)).toEqual([])
   expect(names.filter(({ callable, example }) => callable && !example).map(({ name }) => name)).toEqual([])
 })
 
-test('a name without a comment, and a function without an example, are found', () => {
+test('an export without a comment and a function without an example are reported', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-docs-'))
   try {
     const file = join(folder, 'planted.ts')
@@ -77,7 +77,7 @@ test('a name without a comment, and a function without an example, are found', (
   }
 })
 
-test('docs/reference/errors.md has one row for each error code, and no other', () => {
+test('docs/reference/errors.md has exactly one row for each error code', () => {
   const rows = readFileSync(join(root, 'docs/reference/errors.md'), 'utf8')
     .split('\n')
     .map((line) => /^\| `([A-Z_]+)` \|(.+)\|(.+)\|(.+)\|$/.exec(line))

@@ -4,16 +4,16 @@ import { listFiles, root } from './source-files.ts'
 
 export { root }
 
-/** A fenced block of code in a document. */
+/** A fenced code block in a document. */
 export interface Block {
   readonly document: string
   readonly line: number
-  /** What follows the fence: the language, and perhaps `run`. */
+  /** The words after the fence: the language, and possibly `run`. */
   readonly info: readonly string[]
   readonly code: string
 }
 
-/** Every Markdown document of the project, relative to its root. */
+/** Returns every Markdown document of the project, relative to its root. */
 export function listDocuments(): string[] {
   return listFiles().filter((path) => path.endsWith('.md'))
 }
@@ -22,7 +22,7 @@ export function readDocument(document: string): string {
   return readFileSync(join(root, document), 'utf8')
 }
 
-/** The fenced blocks of a document. */
+/** Returns the fenced blocks of a document. */
 export function findBlocks(document: string, text: string): Block[] {
   const blocks: Block[] = []
   let open: { fence: string; line: number; info: string[]; code: string[] } | undefined
@@ -37,11 +37,11 @@ export function findBlocks(document: string, text: string): Block[] {
       open.code.push(content)
     }
   }
-  if (open) throw new Error(`${document}:${open.line} begins a block that never ends.`)
+  if (open) throw new Error(`${document}:${open.line} opens a code block that is never closed.`)
   return blocks
 }
 
-/** Links of a document that lead nowhere: to a file that is missing, or to a heading that its file does not have. */
+/** Returns the links of a document that point to a missing file or to a heading that the file does not have. */
 export function findDeadLinks(document: string, text: string): string[] {
   const prose = withoutCode(text)
   const targets = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '')
@@ -55,14 +55,14 @@ export function findDeadLinks(document: string, text: string): string[] {
   })
 }
 
-/** Scripts that a document tells the reader to run with npm. */
+/** Returns the npm scripts that a document tells the reader to run. */
 export function findScripts(text: string): string[] {
   const run = [...text.matchAll(/\bnpm run ([a-z][\w:-]*)/g)].map((match) => match[1] ?? '')
   const short = [...text.matchAll(/\bnpm (start|test)\b/g)].map((match) => match[1] ?? '')
   return [...new Set([...run, ...short])]
 }
 
-/** A document without its fenced blocks and inline code. */
+/** Returns a document without its fenced blocks and inline code. */
 export function withoutCode(text: string): string {
   return text.replaceAll(/^\s*(`{3,})[^\n]*\n[\s\S]*?^\s*\1\s*$/gm, '').replaceAll(/`[^`\n]*`/g, '')
 }

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { filesInCycles, importsOf, type Import } from './import-graph.ts'
 import { listFiles, root } from './source-files.ts'
 
-/** Which packages each of them may know. */
+/** The packages that each package may import. */
 const below: Readonly<Record<string, readonly string[]>> = {
   internal: [],
   page: [],
@@ -18,7 +18,7 @@ const packageOf = (path: string) => path.split('/')[1] ?? ''
 const sources = listFiles('packages').filter((path) => /^packages\/[^/]+\/src\/.*\.tsx?$/.test(path))
 const graph = new Map(sources.map((path) => [path, importsOf(path)]))
 
-/** An import of a package that is not below, or around its entry points. */
+/** Whether an import names a package that is not below, or bypasses its entry points. */
 function isUpwards(path: string, { file, package: name }: Import): boolean {
   const own = packageOf(path)
   if (name === undefined) return file !== undefined && !file.startsWith(`packages/${own}/src/`)
@@ -28,19 +28,19 @@ function isUpwards(path: string, { file, package: name }: Import): boolean {
 const upwards = (path: string, imports: readonly Import[]) =>
   imports.filter((one) => isUpwards(path, one)).map(({ line, what }) => `${path}:${line} imports ${what}`)
 
-/** What is loaded with a file. What it loads later, when it is asked to, is there by then. */
+/** The imports that are loaded together with a file, without dynamic imports. */
 const valueImports = (imports: readonly Import[]) =>
   imports.flatMap(({ file, erased, dynamic }) => (file === undefined || erased || dynamic ? [] : [file]))
 
-test('imports point down between packages: internal and page, then tenure, then service and multicluster, then cli', () => {
+test('packages import only packages below them: internal and page, then tenure, then service and multicluster, then cli', () => {
   expect([...new Set(sources.map(packageOf))].toSorted()).toEqual(packages.toSorted())
   expect([...graph].flatMap(([path, imports]) => upwards(path, imports))).toEqual([])
 })
 
-/** Bundled into the others, and never published. */
+/** Bundled into the other packages and never published. */
 const unpublished = ['internal', 'page']
 
-test('what a package needs of the others is what it may know, and never a private one', () => {
+test('the dependencies of a package are the packages that it may import, without private ones', () => {
   for (const name of packages) {
     const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
     const own = [
@@ -60,7 +60,7 @@ test('no import of a value is part of a cycle', () => {
   expect(filesInCycles(values)).toEqual([])
 })
 
-test('each rule finds what was planted for it', () => {
+test('each import rule reports a deliberate violation', () => {
   const planted = (path: string, text: string) => upwards(path, importsOf(path, text))
   const library = 'packages/tenure/src/elector.ts'
   expect(planted(library, `import { a } from '@tenure/service'`)).toEqual([`${library}:1 imports @tenure/service`])

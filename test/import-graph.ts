@@ -5,15 +5,15 @@ import { findImports, type Finding } from './style-rules.ts'
 
 /** An import of a source file. */
 export interface Import extends Finding {
-  /** The source that is meant, relative to the repository; undefined for what is not in it. */
+  /** The imported source, relative to the repository, or undefined if it is not part of the repository. */
   readonly file: string | undefined
-  /** The package of this repository that is meant, unless it is the importer's own. */
+  /** The imported package of this repository, unless it is the importer's own. */
   readonly package: string | undefined
   readonly dynamic: boolean
   readonly erased: boolean
 }
 
-/** What a file imports. Its path is relative to the repository. */
+/** Returns the imports of a file. Its path is relative to the repository. */
 export function importsOf(path: string, text = readFileSync(join(root, path), 'utf8')): Import[] {
   return findImports(text, path).map((found) => {
     if (found.what.startsWith('.')) return { ...found, file: join(dirname(path), found.what), package: undefined }
@@ -22,7 +22,7 @@ export function importsOf(path: string, text = readFileSync(join(root, path), 'u
   })
 }
 
-/** Where an entry point of a package begins; what is built has the path of its source. */
+/** Returns the source of an entry point of a package. A built file has the path of its source. */
 function sourceOf(name: string, entry: string | undefined): string {
   if (name === 'internal' || name === 'page') return `${entry}.ts`
   const manifest: { exports: Record<string, { default: string }> } = JSON.parse(
@@ -34,8 +34,8 @@ function sourceOf(name: string, entry: string | undefined): string {
 }
 
 /**
- * The files that are in a cycle of imports, or between two cycles: what is left when everything is taken away again and
- * again that imports nothing of the rest, or that nothing of the rest imports.
+ * Returns the files that are in a cycle of imports, or between two cycles. Files that import none of the rest, or that
+ * none of the rest imports, are removed repeatedly.
  */
 export function filesInCycles(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const left = new Map(graph)

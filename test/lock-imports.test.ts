@@ -2,7 +2,9 @@ import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { importsOf } from './import-graph.ts'
 
-/** Everything that a program loads with a module, or may load later: files of the library, and names of packages. */
+/**
+ * Returns everything that a program loads with a module, or may load later: files of the library and names of packages.
+ */
 function importGraph(entry: string): { readonly files: Set<string>; readonly packages: Set<string> } {
   const files = new Set<string>()
   const packages = new Set<string>()
@@ -22,7 +24,7 @@ const library = 'packages/tenure'
 const strangers = ({ packages }: { readonly packages: Set<string> }) =>
   [...packages].filter((name) => !name.startsWith('node:'))
 
-test('the lock across clusters loads Node and this library alone, as source and as built', () => {
+test('the multi-cluster lock imports only Node and this library, as source and as built code', () => {
   for (const entry of ['src/stores/multicluster.ts', 'dist/stores/multicluster.js']) {
     const graph = importGraph(join(library, entry))
     expect(graph.files.size).toBeGreaterThan(3)
@@ -30,7 +32,7 @@ test('the lock across clusters loads Node and this library alone, as source and 
   }
 })
 
-test('the lock across clusters loads no other store', () => {
+test('the multi-cluster lock imports no other store', () => {
   const { files } = importGraph(join(library, 'src/stores/multicluster.ts'))
   const others = [...files]
     .map((path) => relative(join(library, 'src'), path))
@@ -38,7 +40,7 @@ test('the lock across clusters loads no other store', () => {
   expect(others).toEqual([])
 })
 
-test('a client library would be found, wherever it is imported', () => {
+test('an import of a client library is detected wherever it is', () => {
   expect(strangers(importGraph('test/programs/bench.test.ts'))).toContain('vitest')
   expect([...importGraph(join(library, 'src/stores/index.ts')).files].join('\n')).toContain('stores/etcd.ts')
 })

@@ -61,7 +61,7 @@ const backend = { get: async () => undefined, putIfVersion: async () => undefine
 const newElector = () => new Elector(needed)
 const clientOf = () => fromKubeConfig(kubeConfig)
 
-/** An elector that is stopped again whatever becomes of the call. */
+/** Runs a call on an elector, and stops the elector afterwards. */
 async function onElector(call: (elector: Elector) => unknown): Promise<void> {
   const elector = newElector()
   try {
@@ -71,7 +71,7 @@ async function onElector(call: (elector: Elector) => unknown): Promise<void> {
   }
 }
 
-/** Jobs that are closed again whatever becomes of the call. */
+/** Runs a call on jobs, and closes the jobs afterwards. */
 async function onJobs(call: (jobs: Jobs) => unknown): Promise<void> {
   const jobs = createJobs({ store })
   try {
@@ -81,7 +81,7 @@ async function onJobs(call: (jobs: Jobs) => unknown): Promise<void> {
   }
 }
 
-/** How each is called, with options that are typed by nobody. `near` is a misspelt option, and what was meant. */
+/** How each function is called with untyped options. `near` is a misspelled option and the correct one. */
 interface Call {
   readonly with: (options: never) => unknown
   readonly valid?: object
@@ -329,18 +329,18 @@ const calls: Readonly<Record<string, Call>> = {
   },
 }
 
-/** What looks like options, and is not checked as such. */
+/** Parameters that look like options but are not checked as options. */
 const exempt: Readonly<Record<string, string>> = {
   'tenure: Clock.setTimer': 'users implement it',
   'tenure: CompareAndSwap.list': 'users implement it',
   'tenure/stores: granted': 'it takes a claim',
-  'tenure: TenureError': 'made while something else fails, so it must not throw',
-  'tenure/stores/multicluster: keepWatching': 'for controllers, whose own options are checked',
-  'tenure/stores/service: ServiceStore.request': 'the service says itself what is wrong with a request',
-  'tenure/options: checkOptions': 'it is the check',
-  '@tenure/service: migrateData': 'checked where it has places to move between: migrate.test.ts',
-  '@tenure/service: restoreShared': 'checked where it has a server: migrate.test.ts',
-  '@tenure/service: rotateSecret': 'checked where it has a server: link.test.ts',
+  'tenure: TenureError': 'created while another error is handled, so it must not throw',
+  'tenure/stores/multicluster: keepWatching': 'only controllers use it, and their own options are checked',
+  'tenure/stores/service: ServiceStore.request': 'the service itself reports what is wrong with a request',
+  'tenure/options: checkOptions': 'it is the check itself',
+  '@tenure/service: migrateData': 'migrate.test.ts checks it, because it needs two storages',
+  '@tenure/service: restoreShared': 'migrate.test.ts checks it, because it needs a server',
+  '@tenure/service: rotateSecret': 'link.test.ts checks it, because it needs a server',
   'tenure/fencing: NodeRedisClient.eval': 'users implement it',
   'tenure/kubernetes: KubeConfigLike.applyToHTTPSOptions': 'users implement it',
   'tenure/stores/postgres: PostgresListeningSql.end': 'users implement it',
@@ -375,13 +375,13 @@ async function refusal(call: () => unknown): Promise<Error> {
     expect(error).toMatchObject({ code: 'INVALID_OPTION', retryable: false })
     return error as Error
   }
-  return expect.unreachable('it was accepted')
+  return expect.unreachable('the call was accepted')
 }
 
 const callOf = (name: string): Call => calls[name] ?? expect.unreachable(name)
 const give = (name: string, options: unknown) => callOf(name).with(options as never)
 
-test('every public function, constructor and method that takes options is in the table', () => {
+test('every public function, constructor, and method that takes options is in the table', () => {
   const takers = findOptionTakers([...entryPoints('packages/tenure'), ...entryPoints('packages/service')])
   const found = [...new Set(takers.map(({ name }) => name))]
   expect(found.toSorted()).toEqual([...names, ...Object.keys(exempt)].toSorted())
@@ -390,7 +390,7 @@ test('every public function, constructor and method that takes options is in the
   }
 })
 
-test('one that is new would be found, however its options are declared', () => {
+test('a new function with options is detected however its options are declared', () => {
   const file = join(folder, 'planted.d.ts')
   const planted = `
     export interface PlantedOptions { readonly one?: string }
@@ -411,32 +411,35 @@ test('one that is new would be found, however its options are declared', () => {
   ])
 })
 
-describe('an option that does not exist is refused', () => {
-  test.each(names)('by %s', async (name) => {
+describe('an unknown option', () => {
+  test.each(names)('%s rejects an unknown option by name and shows no value', async (name) => {
     const { message } = await refusal(() => give(name, { ...callOf(name).valid, nonsense: 'a secret' }))
     expect(message).toMatch(/^[\w()]+ has no option "nonsense"\. It takes .*\w\.$/)
     expect(message, 'without its value').not.toContain('secret')
   })
 
-  test.each(names)('by %s, with what was meant', async (name) => {
+  test.each(names)('%s rejects an unknown option and suggests the correct one', async (name) => {
     const { valid, near } = callOf(name)
     const { message } = await refusal(() => give(name, { ...valid, [near[0]]: 1 }))
     expect(message).toMatch(new RegExp(`^[\\w()]+ has no option "${near[0]}"\\. Did you mean "${near[1]}"\\?$`))
   })
 
-  test.each(names)('by %s, unless it is undefined; what is needed is enough', async (name) => {
-    const { valid, near } = callOf(name)
-    const outcome = await Promise.resolve()
-      .then(() => give(name, { ...valid, [near[0]]: undefined }))
-      .catch((error: unknown) => error)
-    expect(outcome).not.toMatchObject({ code: 'INVALID_OPTION' })
-  })
+  test.each(names)(
+    '%s ignores an unknown option that is undefined and accepts the required options alone',
+    async (name) => {
+      const { valid, near } = callOf(name)
+      const outcome = await Promise.resolve()
+        .then(() => give(name, { ...valid, [near[0]]: undefined }))
+        .catch((error: unknown) => error)
+      expect(outcome).not.toMatchObject({ code: 'INVALID_OPTION' })
+    },
+  )
 })
 
-describe('what is not an object of options is refused', () => {
+describe('a value that is not an options object', () => {
   const kubernetesStoreTakesAnObject = (name: string) => name !== 'tenure/stores/kubernetes: kubernetesStore'
 
-  test.each(names.filter(kubernetesStoreTakesAnObject))('by %s', async (name) => {
+  test.each(names.filter(kubernetesStoreTakesAnObject))('%s rejects options that are not an object', async (name) => {
     const { signal } = new AbortController()
     const { message } = await refusal(() => give(name, signal))
     expect(message).toMatch(/^Option "options" is an AbortSignal, but it must be an object: \{ .+ \}\.$/)
@@ -448,13 +451,13 @@ describe('what is not an object of options is refused', () => {
     }
   })
 
-  test('in words where a signal alone would never be heard', async () => {
+  test('the error explains what to pass when a bare AbortSignal would be ignored', async () => {
     const { message } = await refusal(() => newElector().start(new AbortController().signal as never))
     expect(message).toBe('Option "options" is an AbortSignal, but it must be an object: { signal, until }.')
   })
 })
 
-describe('names below the first level', () => {
+describe('nested options', () => {
   const data = { data: join(folder, 'data'), port: 0 }
   test.each<[string, (name: string) => unknown, string, string]>([
     [
@@ -490,18 +493,18 @@ describe('names below the first level', () => {
       'rightFile',
       'rightsFile',
     ],
-  ])('of %s are refused as well', async (taker, call, given, meant) => {
+  ])('%s rejects unknown nested options', async (taker, call, given, meant) => {
     expect((await refusal(() => call(given))).message).toBe(
       `${taker} has no option "${given}". Did you mean "${meant}"?`,
     )
   })
 
-  test('a level that is no object is named', async () => {
+  test('the error names a nested level that is not an object', async () => {
     const { message } = await refusal(() => startService({ ...data, tls: 'cert.pem' as never }))
     expect(message).toBe('Option "tls" is "cert.pem", but it must be an object: { certFile, keyFile, clientCaFile }.')
   })
 
-  test('of metadata and of an environment are free', () => {
+  test('metadata and environments accept any name', () => {
     expect(() => new Elector({ ...needed, metadata: { anything: 1 } })).not.toThrow()
     expect(() => openStore('memory:', { environment: { ANYTHING: '1' } })).not.toThrow()
   })
@@ -539,13 +542,13 @@ describe('an object that users implement', () => {
     ],
     ['a store under test', () => underTest({ store, remov: nothing }), 'remov', 'remove'],
     ['a store under test', () => underTest({ store, forgetTerms: true }), 'forgetTerms', 'forgetsTerms'],
-  ])('%s is refused for a near miss of an optional member', async (_, make, given, meant) => {
+  ])('%s is rejected for a near miss of an optional member', async (_, make, given, meant) => {
     const { message } = await refusal(make)
     expect(message).toMatch(/^Option "[\w()]+" has a member /)
     expect(message).toContain(`"${given}", which nothing uses. Did you mean "${meant}"?`)
   })
 
-  test('a near miss is found in a class, too', async () => {
+  test('a near miss is also detected in a class', async () => {
     class Mine {
       readonly expiry = 'observed'
       readonly terms = true
@@ -560,7 +563,7 @@ describe('an object that users implement', () => {
     expect((await refusal(() => new Elector({ ...needed, store: new Mine() }))).message).toContain('"watch"')
   })
 
-  test('other members of its own are welcome, even those that look a little alike', () => {
+  test('unrelated extra members are accepted, even if they look similar', () => {
     const others = {
       closed: true,
       clone: nothing,
@@ -592,7 +595,7 @@ describe('an object that users implement', () => {
     ['a pool', () => postgresFence({ pool: Promise.resolve({ connect: nothing }) as never, resource: 'r' })],
     ['a store under test', () => underTest({ store: Promise.resolve(store) })],
     ['a store in a simulation', () => simulate({ seed: 1, store: (async () => memoryStore()) as never })],
-  ])('%s that is a promise says what to do', async (_, make) => {
+  ])('the error says what to do when %s is a promise', async (_, make) => {
     expect((await refusal(make)).message).toMatch(/^Option "\w+" is a promise, but it must be .*: await it first\.$/)
   })
 

@@ -4,15 +4,15 @@ import ts from 'typescript'
 
 const root = join(import.meta.dirname, '..')
 
-/** Something public that takes an object of options. */
+/** A public function, constructor, or method that takes an options object. */
 export interface OptionTaker {
-  /** `tenure: Elector.start`; a constructor has the name of its class alone. */
+  /** For example `tenure: Elector.start`. A constructor has only the name of its class. */
   readonly name: string
-  /** The names that its type declares. */
+  /** The option names that its type declares. */
   readonly options: readonly string[]
 }
 
-/** The declarations behind each entry point of a package. */
+/** Returns the declarations of each entry point of a package. */
 export function entryPoints(folder: string): { readonly entry: string; readonly file: string }[] {
   const manifest: { name: string; exports: Record<string, string | { types: string }> } = JSON.parse(
     readFileSync(join(root, folder, 'package.json'), 'utf8'),
@@ -22,7 +22,7 @@ export function entryPoints(folder: string): { readonly entry: string; readonly 
   )
 }
 
-/** Reads the declarations behind these entry points, without those of Node and of JavaScript itself: they take seconds. */
+/** Reads the declarations of these entry points without those of Node and of JavaScript, which take seconds. */
 export function programOf(entries: readonly { readonly file: string }[]): ts.Program {
   const options: ts.CompilerOptions = {
     module: ts.ModuleKind.NodeNext,
@@ -38,7 +38,7 @@ export function programOf(entries: readonly { readonly file: string }[]): ts.Pro
   return ts.createProgram(files, options, host)
 }
 
-/** Finds every function, constructor and method behind these entry points that takes options. */
+/** Finds every function, constructor, and method of these entry points that takes options. */
 export function findOptionTakers(entries: readonly { readonly entry: string; readonly file: string }[]): OptionTaker[] {
   const program = programOf(entries)
   const checker = program.getTypeChecker()
@@ -62,7 +62,7 @@ export function findOptionTakers(entries: readonly { readonly entry: string; rea
   for (const { entry, file } of entries) {
     const source = program.getSourceFile(file)
     const module = source && checker.getSymbolAtLocation(source)
-    if (!module) throw new Error(`${file} is not a module; build first.`)
+    if (!module) throw new Error(`${file} is not a module. Run npm run build first.`)
     for (const exported of checker.getExportsOfModule(module)) {
       const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
       if (seen.has(symbol)) continue
@@ -81,7 +81,7 @@ export function findOptionTakers(entries: readonly { readonly entry: string; rea
   return found
 }
 
-/** By its name, the name of its type, or because its type is written out in place. */
+/** Decides by the parameter's name, by the name of its type, or because its type is an inline object. */
 function takesOptions({ name, type }: ts.ParameterDeclaration): boolean {
   if (!type || /^(?:Call|Watch)Options$/.test(type.getText())) return false
   return /options$/i.test(name.getText()) || /Options(<[^]*>)?$/.test(type.getText()) || ts.isTypeLiteralNode(type)

@@ -12,7 +12,7 @@ test.each(['packages/tenure', 'packages/service', 'packages/multicluster'])(
   },
 )
 
-test('an optional option that refuses undefined is found', () => {
+test('an optional option that does not accept undefined is reported', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-optional-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'index.d.ts')

@@ -1,12 +1,12 @@
 import ts from 'typescript'
 import { programOf } from './option-takers.ts'
 
-/** Types by whose name a reader knows that their objects are written by users. */
+/** The names of types whose objects users write. */
 const written = /(?:Options|Observer|Callbacks|Config)$/
 
 /**
- * Finds optional properties of option objects, in the declarations behind these entry points, that do not accept
- * `undefined`. With `exactOptionalPropertyTypes` such an option refuses `{ clock: maybeClock }`.
+ * Finds optional properties of options objects, in the declarations of these entry points, that do not accept
+ * `undefined`. With `exactOptionalPropertyTypes` such an option rejects `{ clock: maybeClock }`.
  */
 export function findStrictOptions(entries: readonly { readonly entry: string; readonly file: string }[]): string[] {
   const program = programOf(entries)
@@ -28,7 +28,7 @@ export function findStrictOptions(entries: readonly { readonly entry: string; re
     }
   }
 
-  /** Goes on into what is an object of options by itself. */
+  /** Descends into nested options objects. */
   const lookBelow = (where: string, node: ts.TypeNode): void => {
     if (ts.isUnionTypeNode(node)) return node.types.forEach((part) => lookBelow(where, part))
     const isReference = ts.isTypeReferenceNode(node) && written.test(node.typeName.getText())
@@ -45,7 +45,7 @@ export function findStrictOptions(entries: readonly { readonly entry: string; re
   for (const { entry, file } of entries) {
     const source = program.getSourceFile(file)
     const module = source && checker.getSymbolAtLocation(source)
-    if (!module) throw new Error(`${entry}: ${file} is not a module; build first.`)
+    if (!module) throw new Error(`${entry}: ${file} is not a module. Run npm run build first.`)
     for (const exported of checker.getExportsOfModule(module)) {
       const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
       for (const declaration of symbol.declarations ?? []) visit(declaration)
@@ -54,15 +54,15 @@ export function findStrictOptions(entries: readonly { readonly entry: string; re
   return [...found].toSorted()
 }
 
-/** By its name, the name of its type, or because its type is written out in place. */
+/** Decides by the parameter's name, by the name of its type, or because its type is an inline object. */
 function isOfOptions({ name, type }: ts.ParameterDeclaration): boolean {
-  // The clients of clouds call what they are given `input`. The library writes it, not the user.
+  // The clients of clouds call their parameter `input`. The library writes it, not the user.
   if (!type || name.getText() === 'input') return false
   const isNamed = /options$/i.test(name.getText()) || /Options(?:<[^]*>)?$/.test(type.getText())
   return isNamed || ts.isTypeLiteralNode(type)
 }
 
-/** A method never does: what it returns may be undefined, but not the method. */
+/** A method is never undefined itself, although its result may be. */
 function takesUndefined(member: ts.PropertySignature | ts.MethodSignature): boolean {
   if (ts.isMethodSignature(member)) return false
   const { type } = member

@@ -11,7 +11,7 @@ interface Locked {
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
-/** Packages that an install would take without comparing them with anything, or from a place that the lock names. */
+/** Returns packages that an install would accept without a checksum, or from a URL that the lock names. */
 function findUnlocked(packages: Readonly<Record<string, Locked>>): string[] {
   return Object.entries(packages)
     .filter(([path, { link }]) => path.includes('node_modules/') && !link)
@@ -19,14 +19,14 @@ function findUnlocked(packages: Readonly<Record<string, Locked>>): string[] {
     .map(([path]) => path)
 }
 
-test('the lock holds a checksum of every package, and no place to get it from', () => {
+test('the lock file has a checksum and no URL for every package', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Locked> }
   expect(Object.keys(packages).length).toBeGreaterThan(300)
   expect(findUnlocked(packages)).toEqual([])
   expect(read('.npmrc')).toContain('omit-lockfile-registry-resolved=true')
 })
 
-test('a package without a checksum, or with a place, is found', () => {
+test('a package without a checksum, or with a URL, is reported', () => {
   const integrity = 'sha512-AAAA'
   const planted = {
     '': {},
@@ -43,7 +43,7 @@ test('a package without a checksum, or with a place, is found', () => {
 const manifestOf = (name: string): Record<string, unknown> => JSON.parse(read(`packages/${name}/package.json`))
 const published = readdirSync(join(root, 'packages')).filter((name) => manifestOf(name)['private'] !== true)
 
-test.each(published)('%s says where it is from and where to report what is wrong', (name) => {
+test.each(published)('%s names its repository and where to report issues', (name) => {
   const address = 'https://github.com/tenure-js/tenure'
   expect(manifestOf(name)).toMatchObject({
     repository: { type: 'git', url: `git+${address}.git`, directory: `packages/${name}` },

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where the repository is. */
+/** The root of the repository. */
 export const root = join(import.meta.dirname, '..')
 
-// Every line of .gitignore is a name, which may begin with a star.
+// Every line of .gitignore is a name, which may start with a star.
 const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n').filter(Boolean)
 
 function isIgnored(path: string): boolean {
@@ -13,7 +13,7 @@ function isIgnored(path: string): boolean {
   )
 }
 
-/** Every file of the project, relative to its root: what git would add. Without git, which a test need not have. */
+/** Returns every file of the project that git would add, relative to its root. It does not need git. */
 export function listFiles(folder = ''): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)

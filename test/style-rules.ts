@@ -1,6 +1,6 @@
 import ts from 'typescript'
 
-/** A broken rule, and the line it is broken in. */
+/** A violation of a rule, and its line. */
 export interface Finding {
   readonly line: number
   readonly what: string
@@ -18,7 +18,7 @@ const timers = new Set(['setTimeout', 'setInterval'])
 const timerModules = /^(node:)?timers(\/promises)?$/
 const chance = new Set(['randomUUID', 'randomBytes', 'randomInt', 'getRandomValues'])
 
-/** Uses of real time and chance, which belong into `clock.ts`. */
+/** Finds uses of real time and randomness, which are allowed only in `clock.ts`. */
 export function findTimeAndChance(text: string, path?: string): Finding[] {
   return find(text, path, (node) => {
     if (ts.isPropertyAccessExpression(node)) {
@@ -32,7 +32,7 @@ export function findTimeAndChance(text: string, path?: string): Finding[] {
   })
 }
 
-/** Places where the type checker was told to look away. */
+/** Finds places where the type checker is disabled. */
 export function findUnchecked(text: string, path?: string): Finding[] {
   const comments = linesOf(text).flatMap(([line, content]) => {
     const directive = /@ts-(ignore|nocheck|expect-error)/.exec(content)
@@ -42,7 +42,7 @@ export function findUnchecked(text: string, path?: string): Finding[] {
 }
 
 const leaks = [
-  // Hosts that serve packages. Where they come from is the reader's own setting.
+  // Hosts that serve packages. Each reader configures their own.
   /https?:\/\/[^/\s"']*(registry|npm|pypi|mirror|artifactory|nexus)[^/\s"']*\.[a-z]{2,}/i,
   /\bregistry\.[\w-]+\.[a-z]{2,}\b/i,
   // Folders that exist on one machine only.
@@ -50,7 +50,7 @@ const leaks = [
   /\b[A-Z]:\\Users\\/i,
 ]
 
-/** Package hosts and paths of somebody's machine. */
+/** Finds package hosts and paths of one machine. */
 export function findLeaks(text: string): Finding[] {
   return linesOf(text).flatMap(([line, content]) =>
     leaks.flatMap((pattern) => {
@@ -66,7 +66,7 @@ const starters = /^(?:(?:spawn|execFile|exec)(?:Sync)?|promisify\((?:execFile|ex
 /** The longest that a quick test may wait in real time. */
 export const quickMs = 200
 
-/** Waits in real time that are too long for a quick test, as far as they are written as numbers. */
+/** Finds waits in real time that are too long for a quick test, as far as they are numeric literals. */
 export function findLongWaits(text: string): Finding[] {
   return find(text, undefined, (node) => {
     if (!ts.isCallExpression(node)) return undefined
@@ -76,7 +76,7 @@ export function findLongWaits(text: string): Finding[] {
   })
 }
 
-/** Programs that are started by a name which is written there. */
+/** Finds programs that are started by a literal name. */
 export function findPrograms(text: string): Finding[] {
   return find(text, undefined, (node) => {
     if (!ts.isCallExpression(node)) return undefined
@@ -87,14 +87,14 @@ export function findPrograms(text: string): Finding[] {
   })
 }
 
-/** A number, or a product of numbers; else it is not known here. */
+/** Returns the value of a number or a product of numbers, or 0 if it is not known here. */
 function numberOf(node: ts.Expression): number {
   if (ts.isNumericLiteral(node)) return Number(node.text)
   if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.AsteriskToken) return 0
   return numberOf(node.left) * numberOf(node.right)
 }
 
-/** The modules a file imports or re-exports from. */
+/** Finds the modules that a file imports or re-exports. */
 export function findImports(
   text: string,
   path?: string,
@@ -105,7 +105,7 @@ export function findImports(
     (node) => (ts.isStringLiteral(node) && isModuleName(node) ? node.text : undefined),
     ({ parent }) => ({
       dynamic: ts.isCallExpression(parent),
-      /** Nothing is left of it when the program runs. */
+      /** Whether the import does not exist at run time. */
       erased:
         ts.isLiteralTypeNode(parent) ||
         (ts.isImportDeclaration(parent) && parent.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword) ||

@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const report = (paths: string[], look: (text: string, path?: string) => Finding[]) =>
   paths.flatMap((path) => look(read(path), path).map(({ line, what }) => `${path}:${line} ${what}`))
 
-test('real time and chance come from clock.ts alone, in Node and in the browser', () => {
+test('only clock.ts uses real time and randomness, in Node and in the browser', () => {
   const clocks = ['packages/internal/src/clock.ts', 'packages/page/src/browser/clock.ts']
   for (const clock of clocks) expect(report([clock], findTimeAndChance)).not.toEqual([])
   expect(
@@ -23,7 +23,7 @@ test('real time and chance come from clock.ts alone, in Node and in the browser'
   ).toEqual([])
 })
 
-test('the type checker is never told to look away', () => {
+test('no source file disables the type checker', () => {
   expect(report(sources, findUnchecked)).toEqual([])
 })
 
@@ -32,7 +32,7 @@ test('no tracked file names a package host or a path of one machine', () => {
   expect(report(tracked, findLeaks)).toEqual([])
 })
 
-test('each rule finds what was planted for it', () => {
+test('each style rule reports a deliberate violation', () => {
   const planted = (look: (text: string) => Finding[], text: string) => look(text).map(({ what }) => what)
   for (const text of [
     'const now = Date.now()',
@@ -61,7 +61,7 @@ test('each rule finds what was planted for it', () => {
 })
 
 const tools = ['simulation/', 'testing/', 'conformance/']
-// The first that fits a file counts. Paths are relative to the library's src.
+// The first entry that matches a file counts. Paths are relative to the library's src.
 const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: RegExp }[] = [
   { of: /^(errors|lease-store)\.ts$/, knows: /^$/ },
   { of: /^election(-state)?\.ts$/, knows: /^(lease-store|errors|timings|election-state)\.ts$/ },
@@ -72,29 +72,29 @@ const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: Reg
     not: /^(styles\/|(election|election-state|elector)\.ts|fencing\/|simulation\/|testing\/|conformance\/|index\.ts)/,
   },
   {
-    // The client, its credentials and its Leases; only the entry point knows styles and stores.
+    // The client, its credentials, and its Leases. Only the entry point imports styles and stores.
     of: /^kubernetes\/(?!index)/,
     not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!rules|encode-name)/,
   },
   {
-    // The lock and its resources: a store and a controller are built on them.
+    // The lock and its resources, on which a store and a controller are built.
     of: /^multicluster\//,
     not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!plain|record|watches)/,
   },
   {
-    // A client alone, which others than the store can use.
+    // Only a client, which can be used without the store.
     of: /^etcd\//,
     knows: /^((clock|errors|lease-store|names)\.ts$|http\/|etcd\/)/,
   },
   {
-    // Jobs are built on an elector. Of the stores they know only how a package of the user is loaded.
+    // Jobs are built on an elector. From the stores they import only the loader of user packages.
     of: /^jobs\//,
     not: /^(kubernetes|multicluster|etcd|http|fencing|simulation|testing|conformance)\/|^(election|election-state|index)\.ts|^stores\/(?!driver)/,
   },
   { of: /^styles\//, not: /^(kubernetes\/index|jobs\/|simulation\/|testing\/|conformance\/|index\.ts)/ },
 ]
 
-test('imports point down only', () => {
+test('files of the library import only from lower layers', () => {
   const upwards = library.flatMap((path) => {
     const file = relative('packages/tenure/src', path)
     const layer = layers.find(({ of }) => of.test(file))
@@ -113,7 +113,7 @@ test('imports point down only', () => {
   expect(upwards).toEqual([])
 })
 
-test('the library needs nothing but Node', () => {
+test('the library depends only on Node', () => {
   const manifest = JSON.parse(read('packages/tenure/package.json'))
   const optional = Object.keys(manifest.optionalDependencies)
   expect(manifest.dependencies).toBeUndefined()

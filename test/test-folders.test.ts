@@ -11,19 +11,19 @@ const readFile: Read = (path) => readFileSync(join(root, path), 'utf8')
 
 const parsed = new Map<string, ReturnType<typeof findImports>>()
 
-/** Helpers are reached by many tests. */
+/** Cached, because many tests import the same helpers. */
 function importsOf(text: string): ReturnType<typeof findImports> {
   const imports = parsed.get(text) ?? findImports(text)
   parsed.set(text, imports)
   return imports
 }
 
-/** The folder below `test` that says what a test needs; none for a quick one. */
+/** Returns the folder below `test` that says what a test needs, or `quick`. */
 function groupOf(path: string): string {
   return /(?:^|\/)test\/(processes|programs|proof)\//.exec(path)?.[1] ?? 'quick'
 }
 
-/** Every file of tests, and every module of Node, that a test imports, each with the way to it. */
+/** Returns every test file and every Node module that a test imports, each with the path of imports to it. */
 function reachedBy(test: string, read: Read): Map<string, string> {
   const reached = new Map([[test, test]])
   for (const [path, way] of reached) {
@@ -37,10 +37,10 @@ function reachedBy(test: string, read: Read): Map<string, string> {
   return reached
 }
 
-// What comes with Node, and what every system has on which Node can build a package.
+// Programs that come with Node, or that every system has on which Node can build a package.
 const everywhere = ['npm', 'sh', 'tar']
 
-/** What a test does that belongs into another folder. */
+/** Returns what a test does that belongs in another folder. */
 function findMisplaced(path: string, read: Read = readFile): string[] {
   const group = groupOf(path)
   if (group === 'programs') return []
@@ -59,13 +59,13 @@ function findMisplaced(path: string, read: Read = readFile): string[] {
   ]
 }
 
-test('tests that start processes, wait or need a program are in folders of their own', () => {
+test('tests that start processes, wait, or need a program are in the folders for them', () => {
   const tests = files.filter((path) => path.endsWith('.test.ts'))
   expect(new Set(tests.map(groupOf))).toEqual(new Set(['quick', 'processes', 'programs', 'proof']))
   expect(tests.flatMap((path) => findMisplaced(path))).toEqual([])
 })
 
-test('a test that is in the wrong folder is found', () => {
+test('a test in the wrong folder is reported', () => {
   const planted: Record<string, string> = {
     'test/direct.test.ts': `import { spawn } from 'node:child_process'`,
     'test/indirect.test.ts': `import { a } from './helper.ts'`,

@@ -1,4 +1,4 @@
-// A lock of PostgreSQL that lasts as long as the connection of its holder.
+// An advisory lock of PostgreSQL, which lasts as long as the connection of its holder.
 import pg from 'pg'
 import { takeTurns } from './take-turns.js'
 

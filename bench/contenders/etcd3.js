@@ -1,4 +1,4 @@
-// The election of etcd3.
+// The election of the etcd3 package.
 import { Etcd3 } from 'etcd3'
 import { takeTurns } from './take-turns.js'
 

@@ -1,4 +1,4 @@
-// The mutex of redis-semaphore, which extends the lock by itself; told to wait for it.
+// The mutex of redis-semaphore, which extends the lock on its own. It is configured to wait for the lock.
 import { Redis } from 'ioredis'
 import { Mutex } from 'redis-semaphore'
 import { takeTurns } from './take-turns.js'

@@ -1,9 +1,9 @@
-// redlock with its own extension of the lock, as its manual shows it; told to wait for the lock.
+// redlock with its own lock extension, as its manual shows. It is configured to wait for the lock.
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
 import { takeTurns } from './take-turns.js'
 
-// Its package.json hides its types from an import.
+// Its package.json does not export its types.
 /** @type {typeof import('../../node_modules/redlock/dist/index.js')} */
 const { default: Redlock } = createRequire(import.meta.url)('redlock')
 

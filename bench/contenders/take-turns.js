@@ -1,8 +1,9 @@
-// What the contenders have in common.
+// What all contenders share.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * `ready`: it takes part, and has seen who leads where it can. `lost`: its own API says that it leads no longer.
+ * `ready`: the candidate takes part and, if it can, knows the leader. `lost`: its own API reports that it no longer
+ * leads.
  *
  * @typedef {{ event: 'ready' | 'started' | 'renewed' | 'releases' | 'lost', monotonicMs: number }} Told
  * @typedef {object} Part
@@ -14,12 +15,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
  */
 
 /**
- * Takes part in an election, and gives what releases it.
+ * Takes part in an election. Resolves with a function that releases the leadership.
  *
  * @typedef {(part: Part) => Promise<() => unknown>} TakePart
  */
 
-/** Long enough to stay out of a round, short enough to stand by in the next one. */
+/** Long enough to skip a round, short enough to stand by in the next one. */
 export const cooldownMs = 200
 
 /**

@@ -1,4 +1,4 @@
-// Tenure, on the store that the URL names.
+// Tenure on the store that the URL names.
 import { Elector } from 'tenure'
 import { openStore } from 'tenure/stores'
 import { cooldownMs } from './take-turns.js'

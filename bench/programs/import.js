@@ -1,4 +1,4 @@
 import { lead } from 'tenure'
 
-// What is measured is the import; naming something keeps it from being needless.
-if (typeof lead !== 'function') throw new Error('The package is not whole.')
+// The import is what is measured. Using a name prevents it from being optimized away.
+if (typeof lead !== 'function') throw new Error('The tenure package does not export lead().')

@@ -1,4 +1,4 @@
-// One candidate, in a process of its own. It campaigns in its cluster, and tells its parent what happens.
+// One candidate, in its own process. It campaigns in its cluster and reports its events to its parent.
 import { hrtime } from 'node:process'
 import { Elector } from 'tenure'
 import { openStore } from 'tenure/stores'
@@ -28,9 +28,9 @@ function tell(news) {
 }
 
 process.on('message', () => void elector.stop().then(() => process.exit()))
-// Without its parent nobody would end it.
+// Without its parent, nothing would end this process.
 process.on('disconnect', () => process.exit())
-// Ctrl-C reaches the whole group; the parent decides what follows from it.
+// Ctrl-C reaches the whole process group. The parent decides what to do.
 process.on('SIGINT', () => {})
 
 elector.start()

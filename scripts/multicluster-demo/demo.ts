@@ -16,12 +16,15 @@ const signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 const harmEveryMs = 5_000
 const plainHarmEveryMs = 2_000
 
-/** Runs two clusters, and does harm to the leader: by itself, or when a key is pressed. Without a terminal, each once. */
+/**
+ * Runs two clusters and injects faults: periodically, or when a key is pressed. Without a terminal, each fault occurs
+ * once.
+ */
 export async function demo(): Promise<void> {
   const live = process.stdout.isTTY
   const startedAtMs = machineMs()
   const view = new View()
-  /** What runs so far. */
+  /** What is running so far. */
   const running: { clusters?: Clusters; scene?: Scene; tick?: NodeJS.Timeout } = {}
   let harmed = 0
   let nextAtMs = Infinity
@@ -33,13 +36,13 @@ export async function demo(): Promise<void> {
     else console.log(line)
   }
   const end = async (code: number) => {
-    // Whoever asks twice, or before everything runs, does not wait. What was started ends with this process.
+    // A second Ctrl-C, or one before everything runs, exits without waiting. All started processes end with this one.
     const { clusters, scene, tick } = running
     if (ending || !clusters) process.exit(code)
     ending = true
     clearInterval(tick)
     view.close()
-    console.log('ending the candidates and the servers ...')
+    console.log('stopping the candidates and the servers ...')
     await scene?.end()
     await clusters.stop()
     if (scene) console.log(summary(scene, machineMs() - startedAtMs))
@@ -47,10 +50,10 @@ export async function demo(): Promise<void> {
   }
   process.on('exit', () => view.close())
   for (const [signal, code] of Object.entries(signals)) process.on(signal, () => void end(code))
-  // Whoever read what this prints is gone.
+  // The reader of the output is gone.
   process.stdout.on('error', () => void end(0))
 
-  console.log('Tenure: one leader across two clusters. Two API servers, an etcd for each, one etcd between them.')
+  console.log('Tenure: one leader across two clusters. Two API servers, each with an etcd, and one global etcd.')
   const clusters = await startClusters({ names: ['east', 'west'], controllers: 2, onProgress: log })
   running.clusters = clusters
   const scene = new Scene(clusters, log, () => {
@@ -76,7 +79,8 @@ export async function demo(): Promise<void> {
     const nowMs = machineMs()
     const next = order[harmed % order.length] ?? 'kill'
     if (live && beats++ % 5 === 0) void scene.look()
-    if (live) view.draw(scene, nextAtMs === Infinity ? '' : `by itself: ${words[next]} in ${seconds(nextAtMs - nowMs)}`)
+    if (live)
+      view.draw(scene, nextAtMs === Infinity ? '' : `next fault: ${words[next]} in ${seconds(nextAtMs - nowMs)}`)
     if (nowMs < nextAtMs || !scene.leader) return
     harmed += 1
     harm(next)
@@ -89,6 +93,6 @@ function summary({ results, highestTerm }: Scene, tookMs: number): string {
     const median = took.toSorted((a, b) => a - b)[Math.floor(took.length / 2)]
     return median === undefined ? [] : [`${words[harm]}: ${inMs(median)}`]
   })
-  const details = times.length > 0 ? ` From harm to the next leader, median: ${times.join(', ')}.` : ''
+  const details = times.length > 0 ? ` From the fault to the next leader, median: ${times.join(', ')}.` : ''
   return `${seconds(tookMs)}, terms 1 to ${highestTerm}.${details}`
 }

@@ -1,4 +1,4 @@
-/** Two clusters with candidates as processes; does harm to what leads, and measures what follows. */
+/** Two clusters whose candidates are processes. Injects faults into the leader and measures the failover. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -8,11 +8,11 @@ import type { Clusters, Controller, Member } from '../../test/multicluster/clust
 export const leaseDurationMs = 3_000
 const absenceMs = 1.5 * leaseDurationMs
 const restartMs = 1_500
-/** A controller that is missed would be missed by then. */
+/** If no controller answered, the leader would have lost its lease by then. */
 const keptMs = 2 * leaseDurationMs
 const resource = '/apis/tenure.dev/v1alpha1/namespaces/default/multiclusterleases/demo'
 
-/** What can be done to the leader, and what has then been done. */
+/** The faults that can hit the leader, each with its description in the past tense. */
 export const harms = {
   stop: 'stopped',
   kill: 'killed',
@@ -22,22 +22,22 @@ export const harms = {
 
 export type Harm = keyof typeof harms
 
-/** What a candidate tells. */
+/** What a candidate reports. */
 export type News =
   | { readonly type: 'elected'; readonly term: number }
   | { readonly type: 'lost'; readonly term: number; readonly reason: string }
   | { readonly type: 'status'; readonly term: number; readonly leaseEndsInMs: number; readonly isWaiting: boolean }
 
-/** `atMs` is the same in every process of this machine. */
+/** `atMs` is on the clock that all processes of this machine share. */
 type Report = News & { readonly atMs: number }
 
 export interface Candidate {
-  /** Also in the other cluster: there it is another pod. */
+  /** The same identity in the other cluster is another pod. */
   readonly identity: string
   readonly cluster: Member
   child: ChildProcess | undefined
   condition: 'runs' | 'stopping' | 'gone'
-  /** The term it leads, by its own word; 0 if none. */
+  /** The term in which the candidate says it leads, or 0. */
   leads: number
   status: Extract<Report, { type: 'status' }> | undefined
 }
@@ -52,7 +52,7 @@ export interface Shown {
 export class Scene {
   readonly candidates: readonly Candidate[]
   readonly clusters: readonly Member[]
-  /** By cluster. */
+  /** The status of the resource of each cluster, by cluster name. */
   readonly shown = new Map<string, Shown>()
   readonly cutOff = new Set<Member>()
   readonly results: { readonly harm: Harm; readonly tookMs: number | undefined }[] = []
@@ -87,18 +87,18 @@ export class Scene {
     return this.candidates.find(({ leads, condition }) => leads > 0 && condition === 'runs')
   }
 
-  /** Does something to the leader, or to what it needs. */
+  /** Injects a fault into the leader or into what it needs. */
   async harm(harm: Harm): Promise<void> {
     const { leader } = this
-    if (!leader) return this.#log('nobody leads right now: wait for the next leader')
-    if (this.#pending) return this.#log('one thing after another: wait for the next leader')
+    if (!leader) return this.#log('there is no leader right now: wait for the next one')
+    if (this.#pending) return this.#log('the last fault is not over: wait for the next leader')
     const term = leader.leads
     this.#pending = { harm, name: nameOf(leader), term, atMs: machineMs() }
     this.#log(`${harms[harm]} ${nameOf(leader)}, the leader of term ${term}${notes[harm]}`)
     await this.#act(harm, leader)
   }
 
-  /** Looks at the resource of each cluster, as anybody there can. */
+  /** Reads the resource of each cluster, as any client there can. */
   async look(): Promise<void> {
     await Promise.all(
       this.clusters.map(async ({ name, api }) => {
@@ -109,7 +109,7 @@ export class Scene {
     )
   }
 
-  /** Ends every candidate. */
+  /** Ends all candidates. */
   async end(): Promise<void> {
     this.#ended = true
     for (const timer of this.#timers) clearTimeout(timer)
@@ -122,7 +122,7 @@ export class Scene {
   async #act(harm: Harm, leader: Candidate): Promise<void> {
     const { child, cluster } = leader
     switch (harm) {
-      // A clean stop gives the lease back, so nobody has to wait.
+      // A clean stop releases the lease, so nobody has to wait.
       case 'stop':
         leader.condition = 'stopping'
         return void child?.send('stop')
@@ -135,7 +135,7 @@ export class Scene {
         this.#later(absenceMs, () => void controller.start().catch((error: Error) => this.#log(error.message)))
         return this.#later(keptMs, () => this.#judgeKept(leader))
       }
-      // It runs, and so does its whole cluster, but nothing of it reaches the etcd that all clusters share.
+      // The leader and its cluster still run, but cannot reach the global etcd.
       case 'cut':
         this.cutOff.add(cluster)
         cluster.backbone.set('blackhole')
@@ -143,7 +143,7 @@ export class Scene {
           this.cutOff.delete(cluster)
           cluster.backbone.set('pass')
           cluster.backbone.reset()
-          this.#log(`cluster ${cluster.name} reaches the others again`)
+          this.#log(`cluster ${cluster.name} reaches the global etcd again`)
         })
     }
   }
@@ -158,7 +158,7 @@ export class Scene {
     this.#log(`${nameOf(candidate)} starts as process ${child.pid}`)
     child.on('message', (report: Report) => this.#take(candidate, report))
     child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#log(`${nameOf(candidate)}: ${text.trim()}`))
-    // Sending to a process that just died fails; its exit tells the rest.
+    // Sending to a process that has just died fails. Its exit event is handled elsewhere.
     child.on('error', () => {})
     child.once('exit', () => {
       Object.assign(candidate, { child: undefined, condition: 'gone', leads: 0, status: undefined })
@@ -196,7 +196,7 @@ export class Scene {
   #judgeKept({ leads }: Candidate): void {
     const { name, term } = this.#pending ?? { name: '', term: 0 }
     if (leads === term) this.#settle(undefined, `${name} still leads term ${term}: another controller answers`)
-    else this.#settle(undefined, `${name} leads no more: nobody answered in time`)
+    else this.#settle(undefined, `${name} no longer leads: no controller answered in time`)
   }
 
   #settle(tookMs: number | undefined, text: string): void {
@@ -219,16 +219,16 @@ export class Scene {
 
 const notes: Readonly<Record<Harm, string>> = {
   stop: '',
-  kill: ': its lease must run out',
+  kill: ': its lease must expire',
   controller: '',
-  cut: ': its lease must run out',
+  cut: ': its lease must expire',
 }
 
 export function nameOf({ identity, cluster }: Candidate): string {
   return `${cluster.name}/${identity}`
 }
 
-/** The one that answers first. Any, if none says so. */
+/** Returns the controller that answers first, or any if none says so. */
 async function firstOf(controllers: readonly Controller[]): Promise<Controller> {
   for (const controller of controllers) {
     if (await controller.isFirst().catch(() => false)) return controller

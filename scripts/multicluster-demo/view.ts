@@ -4,7 +4,7 @@ import { bar, bold, color, dim, Screen } from '../../packages/cli/src/shared/ter
 
 const barWidth = 20
 
-/** The live picture. */
+/** The live view in the terminal. */
 export class View {
   readonly #screen = new Screen()
   readonly #history: string[] = []
@@ -21,12 +21,12 @@ export class View {
     this.#history.push(line)
   }
 
-  /** `next` is what happens by itself, and when. */
+  /** `next` is the next automatic fault and its time. */
   draw(scene: Scene, next: string): void {
     const above = [
-      bold('Tenure: one leader across two clusters') + dim('  (two API servers, and an etcd between)'),
-      'A candidate knows its own cluster only. A controller there asks the etcd for it,',
-      `and writes the answer into a MultiClusterLease. The lease is ${seconds(leaseDurationMs)}.`,
+      bold('Tenure: one leader across two clusters') + dim('  (two API servers, and one global etcd)'),
+      'A candidate knows only its own cluster. A controller there asks the global etcd for it',
+      `and writes the answer into a MultiClusterLease. The lease lasts ${seconds(leaseDurationMs)}.`,
       '',
       dim('candidate    pid      role      term  lease: how long it may lead, or must wait'),
       ...scene.candidates.map(row),

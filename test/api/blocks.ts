@@ -1,6 +1,6 @@
 /**
- * What users write, one function for each way in, with exactly the names they are promised. It imports the built package
- * by name, so it compiles only while those names and meanings stand.
+ * The code that users write, one function for each API style, with exactly the documented names. It imports the built
+ * package by name, so it compiles only while those names keep their types.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -91,7 +91,7 @@ export async function theEngineItself(): Promise<{ said: string[]; events: strin
   elector.explain().summary satisfies string
   await elector.stepDown({ cooldownMs: 15_000 })
   const reason: unknown = leadership.signal.reason
-  if (!(reason instanceof LeadershipLostError)) throw new Error('no LeadershipLostError')
+  if (!(reason instanceof LeadershipLostError)) throw new Error('the reason is not a LeadershipLostError')
   said.push(`${reason.reason} ${reason.term} ${reason.election} ${reason.code}`)
   await elector.stop()
   await elector[Symbol.asyncDispose]()
@@ -172,7 +172,7 @@ export async function callbacks(): Promise<string[]> {
   return told
 }
 
-/** Runs in a pod only. */
+/** Runs only in a pod. */
 export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore, LeaseStore] {
   const le = new LeaderElector({
     client: inCluster(),
@@ -185,13 +185,12 @@ export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore, LeaseSto
   return [le, kubernetesStore(), kubernetesStore({ client: inCluster(), namespace: 'jobs' }), across]
 }
 
-/** The port, written out: a store that only passes on to another one. */
 export async function jobsOncePerFleet(): Promise<unknown[]> {
   const store = memoryStore()
   const { signal } = new AbortController()
   const said: string[] = []
   const [sync, migrate, job] = ['sync', 'migrate', 'job'].map((name) => async () => void said.push(name))
-  if (!sync || !migrate || !job) throw new Error('no work')
+  if (!sync || !migrate || !job) throw new Error('a job handle is missing')
   const jobs = createJobs({ store, signal })
   const options = {
     name: 'nightly-report',
@@ -229,6 +228,7 @@ export async function lookingOn(): Promise<string[]> {
   return [...said, ...(page?.records.map(({ election, term }) => `${election} ${term}`) ?? [])]
 }
 
+/** A store that implements every member by forwarding to another store. */
 export function thePort(inner: LeaseStore): LeaseStore {
   return {
     expiry: inner.expiry satisfies 'own-clock' | 'observed',

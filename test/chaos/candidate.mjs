@@ -1,4 +1,5 @@
-// One process of a fleet: it campaigns, counts up through the guard while it leads, and logs what it believes and when.
+// One process of a fleet. It campaigns, increments the guarded counter while it leads, and logs what it believes and
+// when.
 import { openSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -20,7 +21,7 @@ const load = (name, file) => import(library ? pathToFileURL(`${library}/${file}`
 const { Elector } = await load('tenure', 'index.js')
 
 const origin = BigInt(originNs)
-/** The machine's monotonic clock, the same in all processes. */
+/** The machine's monotonic clock, which all processes share. */
 const now = () => Number(process.hrtime.bigint() - origin)
 
 const logFile = openSync(logPath, 'a')
@@ -30,7 +31,7 @@ const log = (entry) => void writeSync(logFile, `${JSON.stringify(entry)}\n`)
 /** @param {unknown} message */
 const tell = (message) => void (process.connected && process.send?.(message))
 
-// The store, and what can stand between it and the elector.
+// The store, and the faults between it and the elector.
 
 let heldUntilMs = 0
 let replyDelayMs = 0
@@ -57,7 +58,7 @@ async function openStore() {
 }
 
 /**
- * A call that is held up reaches the store all the same, whether or not anybody still waits for it.
+ * A delayed call still reaches the store, whether or not the caller still waits for it.
  * @template {[claim: any, options: import('tenure').CallOptions]} Arguments
  * @template Result
  * @param {(...call: Arguments) => Promise<Result>} verb
@@ -89,7 +90,7 @@ const faultyStore = {
 
 /** @type {import('tenure').Leadership | undefined} */
 let leadership
-/** Kept from the start, as work does. @type {AbortSignal | undefined} */
+/** Kept from the start of the term, as work does. @type {AbortSignal | undefined} */
 let signal
 let stopping = false
 
@@ -119,7 +120,7 @@ function onEvent(event) {
 }
 
 /**
- * A true answer was true at some moment between the two times: a pause may lie anywhere in between.
+ * A true answer was true at some moment between the two times, because a pause may come anywhere in between.
  * @param {number} term
  * @param {() => boolean} isLeader
  */
@@ -131,7 +132,7 @@ function ask(term, isLeader) {
   return { from, leads }
 }
 
-/** How long to stand still among the timers of one turn, ahead of the next sample. */
+/** How long to block between the timers of one turn, before the next sample. */
 let stallMs = 0
 
 function sample() {
@@ -143,9 +144,9 @@ function sample() {
   if (!asked || !held) return
   const { from, leads } = ask(asked.term, () => asked.isLeader())
   if (leads) return
-  // Timers run in the order in which they are due, so every one that was due when it was asked has run before this one,
-  // wherever a pause came. Turns of the loop prove nothing: Node looks at the clock once for all timers of a turn, and
-  // after a pause within that turn comes back to the rest a millisecond later, which is many turns.
+  // Timers run in the order in which they are due, so every timer that was due at the question has run before this one,
+  // wherever a pause came. Turns of the loop prove nothing: Node reads the clock once for all timers of a turn, and
+  // after a pause within that turn it runs the rest a millisecond later, which is many turns.
   setTimeout(() => {
     if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from, by: 'signal' })
   }, 5)
@@ -180,7 +181,7 @@ function lead(won) {
   leadership = won
   signal = won.signal
   working = working.then(() => countUp(won))
-  // Half of the leaders let their lease wait for their work; the others are careless.
+  // Half of the leaders make their lease wait for their work; the others do not.
   if (Math.random() < 0.5 && won.isLeader()) won.waitUntil(working)
 }
 
@@ -189,7 +190,7 @@ async function countUp(won) {
   while (won.isLeader()) {
     const read = await askGuard('read', won.term)
     if (!read.ok) return
-    // Nobody asks again before the write: what comes too late, only the guard can refuse.
+    // The work does not check again before the write, so only the guard can refuse a late write.
     await delay(Math.random() < 0.1 ? Math.random() * dawdleMs : 10)
     const written = await askGuard('write', won.term, read.value + 1)
     if (written.ok) log({ kind: 'wrote', term: won.term, value: written.value, at: now() })
@@ -202,7 +203,7 @@ async function countUp(won) {
 const block = (ms) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 function current() {
-  if (!leadership?.isLeader()) throw new Error(`${identity} does not lead`)
+  if (!leadership?.isLeader()) throw new Error(`${identity} is not the leader`)
   return leadership
 }
 
@@ -213,14 +214,14 @@ const commands = {
     elector.start()
   },
   stepDown: (cooldownMs) => elector.stepDown({ cooldownMs }),
-  /** Calls to the store are held up for so long. */
+  /** Delays calls to the store for this long. */
   hold: (ms) => void (heldUntilMs = performance.now() + ms),
   delayReplies: (ms) => void (replyDelayMs = ms),
   block,
-  /** Stands still between the loop's look at the clock and the next sample. */
+  /** Blocks between the loop's reading of the clock and the next sample. */
   stallInTimers: (ms) => void (stallMs = ms),
   wallMs: () => Date.now(),
-  /** Stalls in the middle of a write, and tells what it was told afterwards. */
+  /** Blocks in the middle of a write, and reports the answers it gets afterwards. */
   stallWhileWriting: async (ms) => {
     const held = current()
     const { value } = await askGuard('read', held.term)
@@ -229,11 +230,11 @@ const commands = {
     if (!held.signal.aborted) await new Promise((resolve) => held.signal.addEventListener('abort', resolve))
     return { leads, reason: held.signal.reason.reason, written: await askGuard('write', held.term, (value ?? 0) + 1) }
   },
-  /** Asks without a break until a leap of time shows that it was paused, and tells what it was told first after that. */
+  /** Calls isLeader() in a loop until a jump of the clock shows a pause, and reports the first answer after it. */
   askThroughPause: async (leapMs) => {
     const held = current()
     const { value } = await askGuard('read', held.term)
-    // The pause may come as soon as this is told.
+    // The pause may come as soon as this is sent.
     const before = { at: now(), leads: held.isLeader() }
     tell({ event: 'asking', term: held.term, at: now() })
     await delay(1)
@@ -254,7 +255,8 @@ function askUntilLeap(held, leapNs, before) {
     const leads = held.isLeader()
     const to = now()
     if (from - last > leapNs) return { ledBefore, leads }
-    // Paused inside of the question: it may have looked at the clock before, so the next answer is the first to count.
+    // The process was paused inside the call, which may have read the clock before the pause. The next answer is the
+    // first that counts.
     if (to - from > leapNs) return { ledBefore, leads: held.isLeader() }
     ledBefore = leads
     last = to
@@ -277,11 +279,11 @@ async function stop() {
   await working
   await store.close?.()
   guard.end()
-  // From here on nothing may keep this process alive.
+  // From here on, nothing may keep this process alive.
   process.disconnect()
 }
 
-// What these reject with ends the process, and its exit code is looked at.
+// A rejection ends the process, and the test checks its exit code.
 process.on('message', (/** @type {Parameters<typeof obey>[0]} */ message) => void obey(message))
 process.once('SIGTERM', () => void stop())
 process.once('disconnect', () => stopping || process.exit(1))

@@ -28,7 +28,7 @@ const reign = (term: number, from: number, to: number) => [
 ]
 const write = (term: number, value: number) => ({ verb: 'write', term, value, pid: term }) as const
 
-test('leaders that follow one another are no violation, however close they come', () => {
+test('findViolations accepts leaders that follow one another, however close they are', () => {
   const lives = [
     life(1, reign(1, 10, 20)),
     life(2, [...reign(2, 20, 30), ...reign(4, 41, 50)]),
@@ -37,39 +37,39 @@ test('leaders that follow one another are no violation, however close they come'
   expect(findViolations(lives, quiet)).toEqual([])
 })
 
-test('an answer that a pause delayed counts for the moment of its question', () => {
+test('findViolations counts an answer that a pause delayed at the moment of its question', () => {
   const paused = life(1, [elected(1, 10), belief(1, 10), belief(1, 20, 900), lost(1, 901)])
   expect(findViolations([paused, life(2, reign(2, 500, 600))], quiet)).toEqual([])
-  // The first answer of a term may have been given at any time until it arrived, so that alone proves nothing either.
+  // The first answer of a term may have been given at any time until it arrived, so it alone proves nothing.
   const late = life(2, [elected(2, 15), belief(2, 15, 100), lost(2, 101)])
   expect(findViolations([life(1, reign(1, 10, 50)), late], quiet)).toEqual([])
 })
 
-test('a process that was killed while it led needs no end', () => {
+test('findViolations accepts a killed leader without a reported loss', () => {
   expect(findViolations([life(1, [elected(1, 1), belief(1, 2)], 'killed')], quiet)).toEqual([])
 })
 
-test('only errors that the circumstances explain are no violation', () => {
+test('findViolations reports only errors that the faults do not explain', () => {
   const lives = ['TIMEOUT', 'BACKEND_UNAVAILABLE'].map((code, index) => life(index, [{ kind: 'error', code, at: 1 }]))
   expect(findViolations(lives, quiet)).toEqual(['candidate-1 reported BACKEND_UNAVAILABLE'])
   expect(findViolations(lives, quiet, ['TIMEOUT', 'BACKEND_UNAVAILABLE'])).toEqual([])
 })
 
-describe('it finds', () => {
+describe('findViolations reports a violation', () => {
   const cases: { readonly what: string; readonly lives: Life[]; readonly guard?: GuardLog; readonly finds: RegExp }[] =
     [
       {
-        what: 'two that lead at once',
+        what: 'two leaders at the same time',
         lives: [life(1, reign(1, 10, 2_000_020)), life(2, reign(2, 20, 3_000_000))],
-        finds: /candidate-1 in term 1 still led 2\.000 ms after candidate-2 in term 2 had begun/,
+        finds: /candidate-1 in term 1 still led 2\.000 ms after candidate-2 in term 2 had started/,
       },
       {
-        what: 'one that leads inside of the reign of another',
+        what: 'a leader within the term of another leader',
         lives: [life(1, reign(1, 10, 100)), life(2, reign(2, 40, 50)), life(3, reign(3, 101, 110))],
         finds: /term 1 still led/,
       },
       {
-        what: 'an overlap with a later term than the next',
+        what: 'an overlap with a later term than the next one',
         lives: [life(1, reign(1, 10, 100)), life(2, [elected(2, 200), lost(2, 201)]), life(3, reign(3, 90, 110))],
         finds: /candidate-1 in term 1 still led .* candidate-3 in term 3/,
       },
@@ -80,31 +80,35 @@ describe('it finds', () => {
         finds: /held by/,
       },
       {
-        what: 'a term that its own process had before',
+        what: 'a term that the same process had before',
         lives: [life(1, [...reign(2, 1, 2), ...reign(1, 5, 6)])],
         finds: /after/,
       },
       {
-        what: 'a start without the end before',
+        what: 'an election before the previous term was lost',
         lives: [life(1, [elected(1, 1), ...reign(2, 2, 3)])],
         finds: /before term 1/,
       },
-      { what: 'an end without a start', lives: [life(1, [lost(1, 1)])], finds: /lost term 1 while none/ },
-      { what: 'a stop without an end', lives: [life(1, [elected(1, 1)])], finds: /without losing term 1/ },
       {
-        what: 'belief after the end',
+        what: 'a loss without an election',
+        lives: [life(1, [lost(1, 1)])],
+        finds: /lost term 1 while its open term was none/,
+      },
+      { what: 'a stop without a loss', lives: [life(1, [elected(1, 1)])], finds: /without losing term 1/ },
+      {
+        what: 'a belief after the loss',
         lives: [life(1, [...reign(1, 1, 5), belief(1, 9)])],
         finds: /believed in term 1/,
       },
       {
-        what: 'an end told too early',
+        what: 'a loss that was reported too early',
         lives: [life(1, [elected(1, 1), lost(1, 5, 'expired', false)])],
         finds: /had ended/,
       },
       {
-        what: 'a stop that never came to its end',
+        what: 'a stop that never finished',
         lives: [{ ...life(1, [], 'killed'), end: 'stopped' }],
-        finds: /never told/,
+        finds: /never reported/,
       },
       { what: 'a crash', lives: [life(1, [], '1 Error: oh')], finds: /ended: 1 Error: oh/ },
       {
@@ -113,36 +117,36 @@ describe('it finds', () => {
         finds: /RECORD_INVALID/,
       },
       {
-        what: 'an update that was lost',
+        what: 'a lost update',
         lives: [],
         guard: { ...quiet, value: 1, accepted: [write(1, 1), write(2, 1)] },
         finds: /write 2 \(term 2\) set 1/,
       },
       {
-        what: 'a counter that is off',
+        what: 'a counter with a wrong value',
         lives: [],
         guard: { ...quiet, value: 3, accepted: [write(1, 1)] },
-        finds: /1 writes were accepted, and the counter is at 3/,
+        finds: /1 writes were accepted, but the counter is at 3/,
       },
       {
-        what: 'a late write',
+        what: 'a write of a former leader',
         lives: [],
         guard: { ...quiet, value: 2, accepted: [write(2, 1), write(1, 2)] },
         finds: /term 1 wrote after term 2/,
       },
       {
-        what: 'a write that was confirmed and is not there',
+        what: 'a confirmed write that is missing',
         lives: [life(1, [{ kind: 'wrote', term: 1, value: 2, at: 1 }])],
         guard: { ...quiet, value: 1, accepted: [write(1, 1)] },
-        finds: /told that it wrote 2/,
+        finds: /confirmation for writing 2/,
       },
     ]
-  test.each(cases)('$what', ({ lives, guard = quiet, finds }) => {
+  test.each(cases)('findViolations reports $what', ({ lives, guard = quiet, finds }) => {
     expect(findViolations(lives, guard)).toContainEqual(expect.stringMatching(finds))
   })
 })
 
-test('hand-overs are told apart by how the leader before ended', () => {
+test('handOversOf distinguishes handovers by how the previous leader ended', () => {
   const lives = [
     life(1, [elected(1, 1e6), belief(1, 2e6)], 'killed'),
     life(2, [elected(2, 3e6), belief(2, 3e6), lost(2, 4e6, 'released')]),
@@ -153,7 +157,8 @@ test('hand-overs are told apart by how the leader before ended', () => {
   const guard = { ...quiet, refused: [write(3, 7), { verb: 'read', term: 3, pid: 3 } as const] }
   const pauses = [
     { pid: 3, from: 10.5e6, to: 1_990e6 },
-    // Too short to end anything, of a process that did not lead, and of a leader that had ended before.
+    // A pause too short to end anything, one of a process that did not lead, and one of a leader that had already
+    // ended.
     { pid: 4, from: 1_600.5e6, to: 1_650e6 },
     { pid: 9, from: 1_600.5e6, to: 9_000e6 },
     { pid: 4, from: 1_800e6, to: 9_000e6 },
@@ -169,7 +174,7 @@ test('hand-overs are told apart by how the leader before ended', () => {
   })
 })
 
-describe('a process of client-go', () => {
+describe('a client-go process', () => {
   const started = (transitions: number, monotonicMs: number) =>
     ({ event: 'started', transitions, monotonicMs }) as const
   const ended = (monotonicMs: number) => ({ event: 'stopped', monotonicMs }) as const
@@ -180,14 +185,14 @@ describe('a process of client-go', () => {
     entries: clientGoEntries(events, order),
   })
 
-  test('leads until its death, from term 0 on', () => {
+  test('a client-go process leads until its death, starting with term 0', () => {
     const killed = peer(1, [started(0, 1)], { end: 'killed', at: 5e6 })
     expect(findViolations([killed, life(2, reign(1, 5e6, 6e6))], quiet)).toEqual([])
     const overlaps = findViolations([killed, life(2, reign(1, 4e6, 6e6))], quiet)
     expect(overlaps).toEqual([expect.stringMatching(/client-go-1 in term 0 still led 1\.000 ms/)])
   })
 
-  test('leads until it tells that it stopped, and may lead again', () => {
+  test('a client-go process leads until it reports that it stopped, and may lead again', () => {
     const lost = peer(1, [started(1, 1), ended(5), started(3, 9)], { end: 'killed', at: 10e6 })
     expect(findViolations([lost, life(2, reign(2, 6e6, 7e6))], quiet)).toEqual([])
     expect(findViolations([lost, life(2, reign(2, 4e6, 7e6))], quiet)).toEqual([
@@ -198,14 +203,14 @@ describe('a process of client-go', () => {
     ])
   })
 
-  test('leads only until it is told to end: it tells of its end after its release', () => {
+  test('a client-go process counts as leading only until it is told to stop, because it reports its end after its release', () => {
     const told = peer(1, [started(1, 1), ended(5)], { end: 'stopped', at: 3e6 })
     expect(findViolations([told, life(2, reign(2, 4e6, 7e6))], quiet)).toEqual([])
     expect(findViolations([told, life(2, reign(2, 2e6, 7e6))], quiet)).toEqual([
       expect.stringMatching(/term 1 still led/),
     ])
     expect(survey([told, life(2, reign(2, 4e6, 7e6))], quiet, [], 1)).toMatchObject({ byRelease: 1, longestGapMs: 1 })
-    // Elected while it was being told, it leads for no time at all.
+    // It was elected while it was being told to stop, so it leads for no time.
     const late = peer(1, [started(1, 4), ended(5)], { end: 'stopped', at: 3e6 })
     expect(findViolations([late, life(2, reign(2, 2e6, 7e6))], quiet)).toEqual([])
   })
@@ -215,7 +220,7 @@ describe('the history of a Lease', () => {
   const states = (...seen: readonly [term: number, holder: string][]) =>
     seen.map(([term, holder], index) => ({ term, holder, version: String(index) }))
 
-  test('tells who followed whom, and how', () => {
+  test('successionsOf shows which holder of a Lease followed which, and how', () => {
     const seen = states([0, 'a'], [0, 'a'], [0, ''], [1, 'b'], [2, 'a'], [2, 'a'])
     expect(successionsOf(seen)).toEqual([
       { from: 'a', to: 'b', released: true },
@@ -224,9 +229,9 @@ describe('the history of a Lease', () => {
     expect(findTermViolations(seen)).toEqual([])
   })
 
-  test('shows terms that go back, that two have, and that are used again', () => {
-    expect(findTermViolations(states([2, 'a'], [1, 'b']))).toEqual([expect.stringMatching(/from term 2 back to 1/)])
-    expect(findTermViolations(states([2, 'a'], [2, 'b']))).toEqual([expect.stringMatching(/a's and b's/)])
-    expect(findTermViolations(states([2, 'a'], [2, ''], [2, 'a']))).toEqual([expect.stringMatching(/again after/)])
+  test('findTermViolations reports terms that decrease, have two holders, or are reused', () => {
+    expect(findTermViolations(states([2, 'a'], [1, 'b']))).toEqual([expect.stringMatching(/from term 2 to 1/)])
+    expect(findTermViolations(states([2, 'a'], [2, 'b']))).toEqual([expect.stringMatching(/held by both a and b/)])
+    expect(findTermViolations(states([2, 'a'], [2, ''], [2, 'a']))).toEqual([expect.stringMatching(/reused after/)])
   })
 })

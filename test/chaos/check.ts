@@ -1,10 +1,10 @@
-/** What the logs of a fleet prove. Times are nanoseconds on the machine's one monotonic clock. */
+/** What the logs of a fleet prove. Times are nanoseconds on the machine's monotonic clock. */
 import type { GuardRequest } from './guard.ts'
 
-/** A line of a process's log; lines are in the order in which things happened there. */
+/** A line of a process's log. Lines are in the order of events in that process. */
 export type Entry =
   | { readonly kind: 'elected'; readonly term: number; readonly at: number }
-  /** At some moment from `from` to `to` this process was told that it leads, or its signal lived on. */
+  /** At some moment from `from` to `to`, isLeader() was true in this process or its signal had not aborted. */
   | {
       readonly kind: 'belief'
       readonly term: number
@@ -23,35 +23,35 @@ export type Entry =
   | { readonly kind: 'error'; readonly code: string; readonly at: number }
   | { readonly kind: 'stopped'; readonly at: number }
 
-/** One process, from its start to its end. */
+/** One process from its start to its end. */
 export interface Life {
   readonly identity: string
   readonly pid: number
-  /** How it ended; anything else than a kill or a stop that was asked for is told in words. */
+  /** How the process ended. Anything but a kill or a requested stop is an error text. */
   readonly end: 'killed' | 'stopped' | (string & {})
   readonly entries: readonly Entry[]
 }
 
-/** What the guard of the counter saw. */
+/** What the guard of the counter recorded. */
 export interface GuardLog {
   readonly value: number
   readonly accepted: readonly GuardRequest[]
   readonly refused: readonly GuardRequest[]
 }
 
-/** A time in which a process stood still. */
+/** A period in which a process was paused. */
 export interface Pause {
   readonly pid: number
   readonly from: number
   readonly to: number
-  /** The term it led when it began, as far as was known. */
+  /** The term that it led when the pause began, as far as is known. */
   readonly term?: number | undefined
 }
 
-/** A call that took too long is the only thing that pauses and hanging calls can cause. */
+/** Pauses and hanging calls can only cause timeouts. */
 const hung = ['TIMEOUT']
 
-/** Everything that must not be. */
+/** Returns all violations. */
 export function findViolations(lives: readonly Life[], guard: GuardLog, expectedErrors = hung): string[] {
   return [
     ...lives.flatMap(unexpectedEnds),
@@ -72,11 +72,11 @@ function unexpectedErrors({ identity, entries }: Life, expected: readonly string
   return [...codes].filter((code) => !expected.includes(code)).map((code) => `${identity} reported ${code}`)
 }
 
-/** Elected and lost come in pairs, terms rise, and nothing is believed outside of a pair. */
+/** Elected and lost events come in pairs, terms rise, and no belief exists outside a pair. */
 function brokenPairs({ identity, end, entries }: Life): string[] {
   const found: string[] = []
   let open: number | undefined
-  // client-go begins with term 0.
+  // client-go starts with term 0.
   let highest = -1
   for (const entry of entries) {
     if (entry.kind === 'elected') {
@@ -85,17 +85,20 @@ function brokenPairs({ identity, end, entries }: Life): string[] {
       open = highest = entry.term
     }
     if (entry.kind === 'belief' && entry.term !== open) {
-      found.push(`${identity} believed in term ${entry.term} while ${open ?? 'none'} was open, at ${show(entry.from)}`)
+      found.push(
+        `${identity} believed in term ${entry.term} while its open term was ${open ?? 'none'}, at ${show(entry.from)}`,
+      )
     }
     if (entry.kind === 'lost') {
-      if (entry.term !== open) found.push(`${identity} lost term ${entry.term} while ${open ?? 'none'} was open`)
-      if (!entry.clean) found.push(`${identity} was told that term ${entry.term} is lost before it had ended`)
+      if (entry.term !== open)
+        found.push(`${identity} lost term ${entry.term} while its open term was ${open ?? 'none'}`)
+      if (!entry.clean) found.push(`${identity} reported the loss of term ${entry.term} before the term had ended`)
       open = undefined
     }
     if (entry.kind === 'stopped' && open !== undefined) found.push(`${identity} stopped without losing term ${open}`)
   }
   const hasStopped = entries.at(-1)?.kind === 'stopped' || entries.some(({ kind }) => kind === 'stopped')
-  if (end === 'stopped' && !hasStopped) found.push(`${identity} never told that it had stopped`)
+  if (end === 'stopped' && !hasStopped) found.push(`${identity} never reported that it had stopped`)
   return found
 }
 
@@ -111,17 +114,17 @@ function sharedTerms(lives: readonly Life[]): string[] {
   return shared.map(([term, names]) => `term ${term} was held by ${names.join(' and ')}`)
 }
 
-/** The part of a belief that is certain, whatever pauses hit the process that logged it. */
+/** The part of a belief that is certain, whatever pauses hit the process. */
 export interface Belief {
   readonly term: number
   readonly life: Life
-  /** It had begun by then. */
+  /** The belief had begun by this time. */
   readonly begunBy: number
-  /** It had not ended before. */
+  /** The belief had not ended before this time. */
   readonly lastAt: number
 }
 
-/** By term. */
+/** Returns the beliefs, sorted by term. */
 export function beliefsOf(lives: readonly Life[]): Belief[] {
   const beliefs = new Map<string, Belief>()
   for (const life of lives) {
@@ -141,8 +144,8 @@ export function beliefsOf(lives: readonly Life[]): Belief[] {
 }
 
 /**
- * Once a term was believed in, no lower one may be. Belief in one term has no gaps, so this is what "beliefs do not
- * overlap, and come in the order of their terms" means, and it needs no tolerance.
+ * Once a process has believed in a term, no process may believe in a lower one. Belief in a term has no gaps, so this
+ * is equivalent to "beliefs do not overlap and follow the order of their terms", and it needs no tolerance.
  */
 function overlaps(lives: readonly Life[]): string[] {
   const found: string[] = []
@@ -151,7 +154,7 @@ function overlaps(lives: readonly Life[]): string[] {
     if (before && before.term < belief.term && before.lastAt > belief.begunBy) {
       const [former, next] = [before, belief].map(({ life, term }) => `${life.identity} in term ${term}`)
       const forNs = before.lastAt - belief.begunBy
-      const what = `${former} still led ${show(forNs)} after ${next} had begun, at ${show(belief.begunBy)}`
+      const what = `${former} still led ${show(forNs)} after ${next} had started, at ${show(belief.begunBy)}`
       found.push([what, ...timeline(before, belief.begunBy), ...timeline(belief, belief.begunBy)].join('\n'))
     }
     if (!before || belief.lastAt > before.lastAt) before = belief
@@ -159,7 +162,7 @@ function overlaps(lives: readonly Life[]): string[] {
   return found
 }
 
-/** What a process logged around a moment, without what only repeats: such a run cannot be had again. */
+/** Returns what a process logged around a moment, without repetitions. Such a run cannot be reproduced. */
 function timeline({ life, term, lastAt }: Belief, aroundNs: number): string[] {
   const near = life.entries.filter((entry) => {
     const at = atOf(entry)
@@ -179,7 +182,7 @@ function atOf(entry: Entry): number {
   return entry.kind === 'belief' ? entry.from : entry.at
 }
 
-/** Each accepted write must build on the one before it, and what a leader was told it wrote must be there. */
+/** Each accepted write must build on the previous one, and a write that was confirmed to a leader must exist. */
 function lostUpdates(lives: readonly Life[], { value, accepted }: GuardLog): string[] {
   const found = accepted.flatMap((write, index) => {
     const before = accepted[index - 1]
@@ -187,22 +190,22 @@ function lostUpdates(lives: readonly Life[], { value, accepted }: GuardLog): str
     const late = before && before.term > write.term ? [`term ${write.term} wrote after term ${before.term}`] : []
     return [...lost, ...late]
   })
-  if (value !== accepted.length) found.push(`${accepted.length} writes were accepted, and the counter is at ${value}`)
+  if (value !== accepted.length) found.push(`${accepted.length} writes were accepted, but the counter is at ${value}`)
   const wrote = lives.flatMap(({ entries }) => entries.filter((entry) => entry.kind === 'wrote'))
   for (const write of wrote) {
     if (accepted[write.value - 1]?.term === write.term) continue
-    found.push(`term ${write.term} was told that it wrote ${write.value}, and did not`)
+    found.push(`term ${write.term} got a confirmation for writing ${write.value}, but the write is missing`)
   }
   return found.slice(0, 20)
 }
 
-/** What happened, so that a run that saw nothing does not pass. */
+/** What happened in a run, so that a run without events does not pass. */
 export interface Survey {
   readonly terms: number
   readonly byDeath: number
   readonly byRelease: number
   readonly byExpiry: number
-  /** Of these, of leaders that stood still for longer than a lease. */
+  /** Those of leaders that were paused for longer than a lease. */
   readonly byPause: number
   readonly fencedWrites: number
   /** The longest time between two beliefs. */
@@ -237,17 +240,17 @@ export function survey(
   }
 }
 
-/** From one leader to the next. */
+/** A handover from one leader to the next. */
 export interface HandOver {
   readonly former: Life
   readonly next: Life
-  /** How the former's leadership ended. */
+  /** How the previous leadership ended. */
   readonly how: 'death' | 'release' | 'expiry'
   /** The time between the two beliefs. */
   readonly gapMs: number
 }
 
-/** In the order of their terms. */
+/** Returns the handovers in the order of their terms. */
 export function handOversOf(lives: readonly Life[]): HandOver[] {
   const beliefs = beliefsOf(lives)
   return beliefs.slice(1).flatMap((next, index) => {

@@ -1,17 +1,17 @@
 import type { ClientGoEvent } from '../servers/client-go.ts'
 import type { Entry } from './check.ts'
 
-/** How it is told to end, and when, in nanoseconds of the fleet's clock. */
+/** How the process is told to end, and when, in nanoseconds of the fleet's clock. */
 export interface Order {
   readonly end: 'killed' | 'stopped'
   readonly at: number
 }
 
 /**
- * What a process of client-go told, in the words of a candidate's log.
+ * Converts what a client-go process reported into entries of a candidate's log.
  *
- * It leads from `started` to `stopped`, or to its death. Told to end, it releases the lease before it tells that it has
- * stopped, so it counts as leading only until it was told.
+ * The process leads from `started` to `stopped`, or to its death. When it is told to end, it releases the lease before
+ * it reports that it has stopped, so it counts as leading only until it was told.
  */
 export function clientGoEntries(
   events: readonly Omit<ClientGoEvent, 'identity'>[],

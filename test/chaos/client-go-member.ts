@@ -9,8 +9,8 @@ import { type Order, clientGoEntries } from './client-go-entries.ts'
 export const clientGoTimings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 
 /**
- * A place for client-go in a fleet: one process at a time, each with a name of its own, because client-go takes a lease
- * that bears its name for its own, without a new term.
+ * A slot for client-go in a fleet, with one process at a time. Each process has a new name, because client-go treats a
+ * lease with its own name as its own, without a new term.
  */
 export class ClientGoMember {
   isBusy = false
@@ -27,7 +27,7 @@ export class ClientGoMember {
     this.#name = name
   }
 
-  /** The term it leads, as far as it is known here. */
+  /** The term that it leads, as far as the test knows. */
   get term(): number | undefined {
     const running = this.#running
     const told = running?.peer.events.findLast(({ event }) => event !== 'new-leader')
@@ -42,7 +42,7 @@ export class ClientGoMember {
     this.#lives.push({ peer, order: undefined })
   }
 
-  /** Resolves when it has seen who leads. */
+  /** Resolves when it has seen a leader. */
   async standsBy(): Promise<void> {
     await this.#running?.peer.first('new-leader')
   }
@@ -52,8 +52,8 @@ export class ClientGoMember {
   }
 
   /**
-   * It is told to end, and releases the lease if it leads. Its release trusts what it saw last, and would erase a
-   * successor's lease: so it is told only when it has just renewed.
+   * Tells the process to end, which releases the lease if it leads. client-go's release trusts the last state that it
+   * saw and would erase a successor's lease, so it is told only right after a renewal.
    */
   async stop(): Promise<void> {
     const { peer } = this.#running ?? {}
@@ -64,7 +64,10 @@ export class ClientGoMember {
     await this.#end('stopped', 'SIGTERM')
   }
 
-  /** SIGSTOP and SIGCONT. Too short for others to see its lease run out: it would not notice that itself. */
+  /**
+   * Sends SIGSTOP and SIGCONT. The pause is too short for others to see the lease expire, because client-go would not
+   * notice that.
+   */
   async pause(ms: number): Promise<void> {
     const { peer } = this.#running ?? {}
     peer?.pause()
@@ -75,7 +78,7 @@ export class ClientGoMember {
   lives(): Life[] {
     return this.#lives.map(({ peer, order }) => {
       const entries = clientGoEntries(peer.events, order, this.#fleet.originNs)
-      return { identity: peer.identity, pid: peer.pid, end: order?.end ?? 'by itself', entries }
+      return { identity: peer.identity, pid: peer.pid, end: order?.end ?? 'unexpectedly', entries }
     })
   }
 

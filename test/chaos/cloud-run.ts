@@ -3,7 +3,7 @@ import { awsEnvironment, type Cloud } from '../servers/cloud.ts'
 import { start } from '../servers/server.ts'
 import { runFaults } from './store-run.ts'
 
-/** A fleet on a stand-in of a cloud's store. `keepsData`: over a kill of its process. */
+/** Runs a fleet on an emulator of a cloud store. `keepsData`: whether its data survive a kill of its process. */
 export async function runCloudFaults(cloud: Cloud, { keepsData }: { readonly keepsData: boolean }): Promise<void> {
   const server = await start(cloud.kind)
   onTestFinished(() => server.stop())

@@ -1,4 +1,4 @@
-/** The environment of a process whose wall clock is what the file says, such as `+3600`: an hour ahead. */
+/** Returns the environment of a process whose wall clock follows the file, such as `+3600` for an hour ahead. */
 export function faketimeEnvironment(library: string, file: string): Record<string, string> {
   return {
     LD_PRELOAD: library,

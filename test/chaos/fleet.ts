@@ -9,7 +9,7 @@ import { vi } from 'vitest'
 import type { Entry, Life, Pause } from './check.ts'
 import { Guard } from './guard.ts'
 
-/** The elector's timings. */
+/** The timings of the elector. */
 interface Timings {
   readonly leaseDurationMs: number
   readonly renewIntervalMs?: number
@@ -17,7 +17,7 @@ interface Timings {
   readonly retryIntervalMs?: number
 }
 
-/** The deadline is as late as the rules allow, so that a belief that lasts 105 ms too long shows. */
+/** The deadline is as late as the rules allow, so that a belief that lasts 105 ms too long is detected. */
 export const tightTimings = {
   leaseDurationMs: 1_500,
   renewIntervalMs: 400,
@@ -25,18 +25,18 @@ export const tightTimings = {
   retryIntervalMs: 200,
 }
 
-/** What a directory holds after all have stopped. */
+/** The files in the directory after all processes have stopped. */
 export const cleanDirectory = ['jobs.json', 'jobs.json.lock', 'jobs.json.term']
 
-/** What a process elects on. */
+/** The store that a process uses. */
 export type Place =
   | { readonly store: 'file'; readonly directory: string }
   /** The path of a kubeconfig. */
   | { readonly store: 'kubernetes'; readonly kubeConfig: string; readonly namespace: string }
-  /** Whatever `openStore` opens. */
+  /** Any store that `openStore` can open. */
   | { readonly store: 'url'; readonly url: string }
 
-/** What a candidate's process is told at its start. */
+/** The options of a candidate's process. */
 export interface CandidateOptions {
   readonly identity: string
   readonly election: string
@@ -46,7 +46,7 @@ export interface CandidateOptions {
   readonly originNs: string
   readonly dawdleMs: number
   readonly timings: Timings
-  /** A folder with another build of the library. */
+  /** A folder with another build of the library. Default: the build of this repository. */
   readonly library?: string | undefined
 }
 
@@ -56,19 +56,19 @@ export interface FleetOptions {
   readonly timings: Timings
   /** Default: `jobs`. */
   readonly election?: string
-  /** Default: one directory for all. What it writes into the fleet's folder goes with the fleet. */
+  /** Default: one directory for all. Files in the fleet's folder are removed with the fleet. */
   readonly place?: (identity: string, folder: string) => Place
-  /** How long a careless leader waits at most between its read and its write. */
+  /** The longest time that a slow leader waits between its read and its write. */
   readonly dawdleMs?: number
   readonly library?: string | undefined
   readonly isFenced?: boolean
   /** How long a process that was told to stop may take to end. */
   readonly exitWithinMs?: number
-  /** Added to the environment of each process. */
+  /** Returns additional environment variables for each process. */
   readonly env?: (identity: string) => Record<string, string>
 }
 
-/** What a process tells at once, beside its log. */
+/** What a process reports at once, besides its log. */
 export interface Message {
   readonly event: string
   readonly term: number
@@ -83,10 +83,10 @@ interface Answer {
 
 const patienceMs = 20_000
 
-/** Processes that campaign for one election. */
+/** Processes that campaign in one election. */
 export class Fleet {
   readonly folder: string
-  /** Of the leases, if they are kept in files. */
+  /** The directory of the leases, if they are in files. */
   readonly directory: string
   readonly election: string
   readonly options: FleetOptions
@@ -95,7 +95,7 @@ export class Fleet {
   readonly pauses: Pause[] = []
   readonly ended: Omit<Life, 'entries'>[] = []
   readonly originNs = process.hrtime.bigint()
-  /** Who was elected last, as far as it is known here. */
+  /** The most recently elected member, as far as the test knows. */
   leader: Member | undefined
 
   private constructor(folder: string, guard: Guard, options: FleetOptions) {
@@ -107,25 +107,25 @@ export class Fleet {
     this.members = Array.from({ length: options.size }, (_, index) => new Member(this, `candidate-${index + 1}`))
   }
 
-  /** Nothing runs yet. */
+  /** Opens a fleet without starting processes. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const folder = await mkdtemp(join(tmpdir(), 'tenure-chaos-'))
     await mkdir(join(folder, 'logs'))
     return new Fleet(folder, await Guard.open(join(folder, 'guard.sock'), options), options)
   }
 
-  /** Nanoseconds on the clock that the logs use. */
+  /** Returns nanoseconds on the clock that the logs use. */
   now(): number {
     return Number(process.hrtime.bigint() - this.originNs)
   }
 
-  /** All processes are there before the first one campaigns. */
+  /** Starts all processes before the first one campaigns. */
   async start(): Promise<void> {
     await Promise.all(this.members.map((member) => member.boot()))
     await Promise.all(this.members.map((member) => member.campaign()))
   }
 
-  /** Waits until a term above this one is led by somebody who runs. */
+  /** Waits until a running member leads in a term above this one. */
   async nextLeader(aboveTerm: number, withinMs = patienceMs): Promise<Member & { readonly term: number }> {
     const found = await vi.waitUntil(() => this.leader && (this.leader.term ?? 0) > aboveTerm && this.leader, {
       timeout: withinMs,
@@ -134,7 +134,7 @@ export class Fleet {
     return found as Member & { readonly term: number }
   }
 
-  /** How long it takes until somebody leads, from now on. */
+  /** Returns how long it takes from now until a member leads. */
   async ledAgainMs(): Promise<number> {
     const now = this.now()
     const leads = ({ event, at }: Message) => (event === 'elected' || event === 'renewed') && at > now
@@ -143,12 +143,12 @@ export class Fleet {
     return (at - now) / 1e6
   }
 
-  /** All processes stop in an orderly way, and must end by themselves. */
+  /** Stops all processes gracefully. They must end on their own. */
   async stop(): Promise<void> {
     await Promise.all(this.members.map((member) => member.stop()))
   }
 
-  /** What every process that has ended logged. */
+  /** Returns the logs of every process that has ended. */
   async lives(): Promise<Life[]> {
     return Promise.all(this.ended.map(async (life) => ({ ...life, entries: await this.#entriesOf(life.pid) })))
   }
@@ -157,19 +157,19 @@ export class Fleet {
     return join(this.folder, 'logs', `${identity}.${start}`)
   }
 
-  /** Names in the leases' directory. */
+  /** Returns the file names in the directory of the leases. */
   async list(): Promise<string[]> {
     return (await readdir(this.directory)).sort()
   }
 
-  /** Deletes the leader's sign of life, as something that tidies up might. */
+  /** Deletes the leader's liveness socket, as a cleanup program might. */
   async loseSocket(): Promise<void> {
     for (const name of await this.list()) {
       if (name.endsWith('.sock')) await unlink(join(this.directory, name)).catch(() => {})
     }
   }
 
-  /** Kills whatever still runs. */
+  /** Kills all processes that still run. */
   async close({ keepFolder = false } = {}): Promise<void> {
     await Promise.all(this.members.map((member) => member.kill()))
     this.guard.close()
@@ -184,18 +184,18 @@ export class Fleet {
 
   async #entriesOf(pid: number): Promise<Entry[]> {
     const text = await readFile(this.#logs.get(pid) ?? '', 'utf8')
-    // A process that was killed while it wrote may leave a part of a line.
+    // A process that was killed while writing may leave a partial line.
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
     return lines.filter(Boolean).map((line) => JSON.parse(line) as Entry)
   }
 }
 
-/** A place in the fleet: one process at a time, always with the same identity. */
+/** A slot in the fleet: one process at a time, always with the same identity. */
 export class Member {
   readonly identity: string
-  /** Taken by somebody who does something to it. */
+  /** Whether a fault is currently using this member. */
   isBusy = false
-  /** The term it leads, as far as it is known here. */
+  /** The term that it leads, as far as the test knows. */
   term: number | undefined
   readonly messages: Message[] = []
   readonly #fleet: Fleet
@@ -220,7 +220,7 @@ export class Member {
     await this.tell('campaign', undefined)
   }
 
-  /** Starts its process, which then waits to be told to campaign. */
+  /** Starts its process, which then waits for the command to campaign. */
   async boot(): Promise<void> {
     const { options, election, directory, folder } = this.#fleet
     const logPath = this.#fleet.logPath(this.identity, ++this.#starts)
@@ -263,13 +263,13 @@ export class Member {
     return this.#process !== undefined
   }
 
-  /** Waits for something it will tell after now. */
+  /** Waits for an event that it reports from now on. */
   async until(event: string, times = 1): Promise<Message> {
     const known = this.messages.length
     const found = () => this.messages.slice(known).filter((message) => message.event === event)
     await vi.waitUntil(() => found().length >= times || !this.#process, { timeout: patienceMs, interval: 2 })
     const message = found()[times - 1]
-    if (!message) throw new Error(`${this.identity} ended before it told "${event}"`)
+    if (!message) throw new Error(`${this.identity} ended before it reported "${event}"`)
     return message
   }
 
@@ -280,13 +280,13 @@ export class Member {
     await this.#ended
   }
 
-  /** Resolves when it has seen who leads. */
+  /** Resolves when it has seen a leader. */
   async standsBy(): Promise<void> {
     const begun = this.messages.findLastIndex(({ event }) => event === 'ready')
     if (this.messages.slice(begun).every(({ event }) => event !== 'new-leader')) await this.until('new-leader')
   }
 
-  /** It is told to stop, and must then end by itself. */
+  /** Tells the process to stop. It must then end on its own. */
   async stop(): Promise<void> {
     const child = this.#process
     if (!child) return
@@ -299,7 +299,7 @@ export class Member {
     await this.#ended
   }
 
-  /** SIGSTOP, and SIGCONT unless it was killed meanwhile: after a time, or when something has happened. */
+  /** Sends SIGSTOP, then SIGCONT unless it was killed meanwhile: after a time, or when a promise resolves. */
   async pause(until: number | Promise<unknown>): Promise<void> {
     const child = this.#process
     if (!child) return
@@ -311,7 +311,7 @@ export class Member {
     child.kill('SIGCONT')
   }
 
-  /** Has it do something, and gives its answer; undefined if it ended first. */
+  /** Sends a command and returns its answer, or undefined if the process ended first. */
   async tell<T>(command: string, value: unknown): Promise<T | undefined> {
     const child = this.#process
     const id = ++this.#commands

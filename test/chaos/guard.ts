@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { createFence } from 'tenure/fencing'
 
-/** What a leader asks of the guarded counter. */
+/** A leader's request to the guarded counter. */
 export interface GuardRequest {
   readonly verb: 'read' | 'write'
   readonly term: number
@@ -11,12 +11,12 @@ export interface GuardRequest {
   readonly pid: number
 }
 
-/** The counter's value, or that the term is a former leader's. */
+/** The value of the counter, or that the term is stale. */
 export type GuardAnswer = { readonly ok: true; readonly value: number } | { readonly ok: false; readonly value?: never }
 
 /**
- * A counter that all leaders read and write over a socket. Reads carry the term too: a write of a former leader that
- * arrived between the new leader's read and write would be lost otherwise.
+ * A counter that all leaders read and write over a socket. Reads carry the term too. Otherwise a former leader's write
+ * between the new leader's read and write would be lost.
  */
 export class Guard {
   readonly accepted: GuardRequest[] = []
@@ -55,7 +55,7 @@ export class Guard {
       .on('line', (line) => {
         connection.write(`${JSON.stringify(this.#answer(JSON.parse(line) as GuardRequest))}\n`)
       })
-      // Its process was killed. The interface takes the connection's errors over.
+      // The process was killed. The readline interface forwards the errors of the connection.
       .on('error', () => {})
   }
 

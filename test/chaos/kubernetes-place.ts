@@ -4,10 +4,10 @@ import { kubeConfigOf } from '../kubernetes/kube-config.ts'
 import type { ApiServer } from '../servers/cluster.ts'
 import type { Place } from './fleet.ts'
 
-/** Lets a process elect on an API server, at a port of this machine that may lead to it in a roundabout way. */
+/** Returns a store on an API server, reached through a port of this machine that may be a proxy. */
 export function kubernetesPlace(cluster: ApiServer, folder: string, port: number): Place {
   const kubeConfig = join(folder, `kubeconfig-${port}`)
-  // Once: a process may be reading it.
+  // Written only once, because a process may be reading it.
   if (!existsSync(kubeConfig)) writeFileSync(kubeConfig, kubeConfigOf(cluster, { port }))
   return { store: 'kubernetes', kubeConfig, namespace: cluster.namespace }
 }

@@ -3,17 +3,17 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ApiServer } from '../servers/cluster.ts'
 
-/** What a Lease said. */
+/** The content of a Lease. */
 export interface LeaseState {
   readonly version: string
-  /** Empty if nobody holds it. */
+  /** Empty if the Lease is not held. */
   readonly holder: string
   readonly term: number
 }
 
-/** What a Lease said at one time. */
+/** The content of a Lease at one time. */
 export interface SeenState extends LeaseState {
-  /** When it was seen here, on the clock of `performance.now()`. */
+  /** When it was observed, on the clock of `performance.now()`. */
   readonly atMs: number
 }
 
@@ -23,8 +23,8 @@ interface Lease {
 }
 
 /**
- * What the API server tells of one Lease, by a watch that shares nothing with the library. While the server is down,
- * states are missed.
+ * The history of one Lease from a watch that shares no code with the library. States are missed while the server is
+ * down.
  */
 export class LeaseHistory {
   readonly states: SeenState[] = []
@@ -45,12 +45,12 @@ export class LeaseHistory {
     return history
   }
 
-  /** The first state that is seen from now on and is like this. */
+  /** Resolves with the first matching state that is observed from now on. */
   async next(isWanted: (state: SeenState) => boolean, withinMs: number): Promise<SeenState> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.delete(look)
-        reject(new Error(`nothing like it was seen of the Lease within ${withinMs} ms`))
+        reject(new Error(`no matching state of the Lease was observed within ${withinMs} ms`))
       }, withinMs)
       const look = (state: SeenState) => {
         if (!isWanted(state)) return
@@ -96,7 +96,7 @@ export class LeaseHistory {
     if (type !== 'ADDED' && type !== 'MODIFIED') return
     const { metadata, spec } = object
     const version = metadata.resourceVersion
-    // A watch that is opened again begins with what was seen last.
+    // A watch that is opened again starts with the last observed state.
     if (this.states.at(-1)?.version === version) return
     const state = {
       version,
@@ -109,7 +109,7 @@ export class LeaseHistory {
   }
 }
 
-/** Who followed whom, after a release or, because the lease had run out, without one. */
+/** Returns which holder followed which, after a release or after the lease expired. */
 export function successionsOf(
   states: readonly LeaseState[],
 ): { readonly from: string; readonly to: string; readonly released: boolean }[] {
@@ -122,7 +122,7 @@ export function successionsOf(
   })
 }
 
-/** Terms that went back, that had two holders, or that were used again after a release. */
+/** Returns terms that decreased, had two holders, or were reused after a release. */
 export function findTermViolations(states: readonly LeaseState[]): string[] {
   const found: string[] = []
   const holders = new Map<number, string>()
@@ -131,10 +131,11 @@ export function findTermViolations(states: readonly LeaseState[]): string[] {
   for (const state of states) {
     const { term, holder, version } = state
     const former = holders.get(term) ?? holder
-    if (term < highest) found.push(`version ${version} of the Lease went from term ${highest} back to ${term}`)
-    if (holder !== '' && former !== holder) found.push(`term ${term} of the Lease was ${former}'s and ${holder}'s`)
+    if (term < highest) found.push(`version ${version} of the Lease went back from term ${highest} to ${term}`)
+    if (holder !== '' && former !== holder)
+      found.push(`term ${term} of the Lease was held by both ${former} and ${holder}`)
     if (holder !== '' && before?.holder === '' && holders.has(term)) {
-      found.push(`term ${term} of the Lease was used again after its release`)
+      found.push(`term ${term} of the Lease was reused after its release`)
     }
     if (holder !== '') holders.set(term, former)
     highest = Math.max(highest, term)

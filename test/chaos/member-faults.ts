@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Member } from './fleet.ts'
 import type { Fault } from './wreak.ts'
 
-/** The longest time for which {@link memberFaults} hold a process up. */
+/** The longest time for which {@link memberFaults} delay a process. */
 export function longestFaultMs(leaseDurationMs: number): number {
   return 3 * leaseDurationMs
 }
 
-/** What can happen to a process and to its calls, whatever store it uses. */
+/** The faults of a process and of its calls, for any store. */
 export function memberFaults(leaseDurationMs: number) {
   const longestMs = longestFaultMs(leaseDurationMs)
   return {

@@ -4,7 +4,7 @@ import type { Mode, Proxy } from '../servers/proxy.ts'
 import type { Member } from './fleet.ts'
 import type { Fault } from './wreak.ts'
 
-/** What can happen to a network between a process and its store; `longestMs` is for how long at most. */
+/** The faults of the network between a process and its store. `longestMs` is the longest duration of a fault. */
 export function networkFaults(networkOf: (member: Member) => Proxy, longestMs: number) {
   const during =
     (modeOf: (random: Random) => Mode, ...direction: Parameters<Proxy['set']> extends [Mode, ...infer D] ? D : never) =>
@@ -16,10 +16,10 @@ export function networkFaults(networkOf: (member: Member) => Proxy, longestMs: n
     }
   return {
     blackhole: during(() => 'blackhole'),
-    'it can send and not hear': during(() => 'blackhole', 'to-client'),
-    'it can hear and not send': during(() => 'blackhole', 'to-server'),
-    'what it sends arrives late': during(() => 'hold', 'to-server'),
-    'what it hears arrives late': during(() => 'hold', 'to-client'),
+    'its answers are lost': during(() => 'blackhole', 'to-client'),
+    'its requests are lost': during(() => 'blackhole', 'to-server'),
+    'its requests arrive late': during(() => 'hold', 'to-server'),
+    'its answers arrive late': during(() => 'hold', 'to-client'),
     slow: during((random) => ({ delayMs: random.between(20, 800) })),
     trickle: during((random) => ({ bytes: 100, everyMs: random.between(1, 20) }), 'to-client'),
     reset: async (member) => networkOf(member).reset(),

@@ -1,4 +1,7 @@
-/** Three replicas of the service on three members of etcd, with networks in between, and clients of all of them. */
+/**
+ * Three replicas of the service on three members of etcd, with proxied networks between them, and clients of all
+ * replicas.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { answerOf, takePart, type Ask } from '../../packages/service/test/clients.ts'
@@ -8,7 +11,7 @@ import type { Random } from '../../packages/tenure/src/simulation/random.ts'
 import { startEtcdCluster, type EtcdCluster } from '../servers/etcd-cluster.ts'
 import { programs } from '../servers/programs.ts'
 
-/** So long a client waits for an answer before it asks somebody else. */
+/** How long a client waits for an answer before it asks another replica. */
 const timeoutMs = 2_500
 
 export interface Scene {
@@ -25,7 +28,7 @@ export async function openScene(): Promise<Scene> {
   return { etcd, replicas }
 }
 
-/** Waits until every replica gets a new group a leader. Gives how long that took. */
+/** Waits until every replica elects a leader in a new group. Returns how long that took. */
 export async function allAnswer(replicas: readonly ReplicaProcess[], name: string): Promise<number> {
   const askedMs = performance.now()
   await Promise.all(
@@ -41,14 +44,14 @@ export async function allAnswer(replicas: readonly ReplicaProcess[], name: strin
   return performance.now() - askedMs
 }
 
-/** Clients that ask any of the replicas, at random, and keep what they asked and heard by group. */
+/** Clients that send requests to random replicas and record requests and answers by group. */
 export class Clients {
   readonly history: ReadonlyMap<string, Operation[]>
-  /** What happened to those who keep a lease for long. */
+  /** The losses of clients that hold a lease for a long time. */
   readonly losses: string[] = []
-  /** Renewals of those who keep a lease. */
+  /** The renewals of clients that hold a lease. */
   kept = 0
-  /** Counted up with each fault. */
+  /** Incremented with each fault. */
   life = 0
   /** Whether more is broken than a lease must survive. */
   mayLose = false
@@ -92,7 +95,7 @@ export class Clients {
       const sentMs = performance.now()
       const got = await replica.ask(body ? 'POST' : 'GET', path, body && { node_id: node, ...body }, { timeoutMs })
       const answer = got && got.status < 500 ? answerOf(got) : undefined
-      // Without an answer it may be done at any time: by a replica that was paused, or by etcd.
+      // A request without an answer may be applied at any time, by a replica that was paused or by etcd.
       const answeredMs = answer ? performance.now() : Infinity
       this.history.get(group)?.push({ sentMs, answeredMs, node, call, answer })
       await delay(answer ? 5 : 50)
@@ -100,7 +103,7 @@ export class Clients {
     }
   }
 
-  /** Takes a lease for 15 s, and renews it every 5 s, as clients do by default. */
+  /** Acquires a lease of 15 s and renews it every 5 s, as clients do by default. */
   async #keep(group: string): Promise<void> {
     const ttlMs = 15_000
     const ask = this.#asking(group, `keeper of ${group}`)
@@ -119,7 +122,7 @@ export class Clients {
     }
   }
 
-  /** Gives when the renewal was sent that succeeded, or nothing if the lease was lost. */
+  /** Returns when the successful renewal was sent, or undefined if the lease was lost. */
   async #renewed(ask: Ask, term: number, ttlMs: number, untilMs: number): Promise<number | undefined> {
     while (!this.#isOver) {
       const sentMs = performance.now()

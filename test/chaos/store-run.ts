@@ -1,4 +1,6 @@
-/** A fleet on a store of one's choice, behind networks that lose, hold up and cut, on a server to which all is done. */
+/**
+ * Runs a fleet on any store, behind networks that lose, delay, and cut connections, while the server is faulted too.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, vi } from 'vitest'
 import { Random } from '../../packages/tenure/src/simulation/random.ts'
@@ -12,18 +14,18 @@ import { deckOf, wreak, type Fault, type Target } from './wreak.ts'
 
 /** A server, and what somebody might do to it by hand. */
 export interface StoreServer extends Pick<RunningServer, 'port' | 'pause'> {
-  /** Where its data outlive its process. */
+  /** Restarts the server, if its data survive its process. */
   restart?: RunningServer['restart']
-  /** Resolves once the server is as before. */
+  /** Resolves once the server runs as before. */
   resume(): Promise<unknown> | void
-  /** The store's URL for whoever reaches the server at this port of this machine. */
+  /** Returns the store's URL for a client that reaches the server at this port of this machine. */
   urlAt(port: number): string
   removeRecord(election: string): Promise<unknown>
-  /** Puts something else where the record is. It is removed afterwards. */
+  /** Overwrites the record with something else, which is removed afterwards. */
   damageRecord(election: string): Promise<unknown>
-  /** Removes all that the store has, and may remove whatever else is on the server. */
+  /** Removes all data of the store, and possibly all other data on the server. */
   wipe(): Promise<unknown>
-  /** The credentials in the URL do not count any more, until `letIn`. */
+  /** Invalidates the credentials in the URL, until `letIn`. */
   lockOut?(): Promise<unknown>
   letIn?(): Promise<unknown>
   /** Sets the server's wall clock, in seconds ahead of the true time. */
@@ -33,25 +35,25 @@ export interface StoreServer extends Pick<RunningServer, 'port' | 'pause'> {
 /** Options of {@link runFaults}. */
 export interface FaultRunOptions {
   readonly election: string
-  /** How many processes. Default: 4. */
+  /** The number of processes. Default: 4. */
   readonly size?: number
-  /** How long things are broken at random. Default: the variable TENURE_CHAOS_SECONDS, else 30 s. */
+  /** How long faults occur at random. Default: the variable TENURE_CHAOS_SECONDS, otherwise 30 s. */
   readonly runMs?: number
-  /** Faults of this server alone, beside those of {@link serverFaults}. */
+  /** Faults of this server only, in addition to {@link serverFaults}. */
   readonly faults?: Readonly<Record<string, Fault<Target>>>
-  /** Codes that errors may have beside the usual ones. */
+  /** Error codes that are allowed in addition to the usual ones. */
   readonly expectedErrors?: readonly string[]
   readonly env?: (identity: string) => Record<string, string>
 }
 
-// As late a deadline as the rules allow, so that a belief that lasts a little too long shows.
+// The deadline is as late as the rules allow, so that a belief that lasts slightly too long is detected.
 const timings = { leaseDurationMs: 2_000, renewIntervalMs: 400, renewDeadlineMs: 1_860, retryIntervalMs: 300 }
 const { leaseDurationMs } = timings
 
-/** How what is done here may be reported. */
+/** The error codes that these faults may cause. */
 const usualErrors = ['TIMEOUT', 'BACKEND_UNAVAILABLE', 'RECORD_INVALID', 'UNAUTHORIZED']
 
-/** What can happen to the server and to what it keeps. */
+/** The faults of the server and of its data. */
 export function serverFaults(server: StoreServer, election: string) {
   const { restart, lockOut, setClock } = server
   return {
@@ -71,7 +73,7 @@ export function serverFaults(server: StoreServer, election: string) {
       await server.removeRecord(election)
     },
     ...(lockOut && {
-      async 'the password is another one'(_server: Target, random: Random) {
+      async 'the password is changed'(_server: Target, random: Random) {
         await lockOut.call(server)
         await delay(random.between(0.5, 1.2) * leaseDurationMs)
         await server.letIn?.()
@@ -86,8 +88,8 @@ export function serverFaults(server: StoreServer, election: string) {
 }
 
 /**
- * Breaks everything, some of it at the same time, then removes all that the store has while somebody leads. Nobody may
- * lead beside another, no term may come twice or out of order, and at the end somebody leads again.
+ * Injects all faults, some of them concurrently, then removes all data of the store while a member leads. Two members
+ * must never lead at the same time, no term may be reused or come out of order, and a member must lead at the end.
  */
 export async function runFaults(server: StoreServer, options: FaultRunOptions): Promise<void> {
   const { election, faults = {}, expectedErrors = [] } = options
@@ -123,15 +125,15 @@ export async function runFaults(server: StoreServer, options: FaultRunOptions): 
   })
   expect(findViolations(lives, fleet.guard, [...usualErrors, ...expectedErrors]), how).toEqual([])
   expect(healedMs, how).toBeLessThan(2 * leaseDurationMs + 2_000)
-  // Whoever led may believe in it for as long as its lease lasts.
+  // The former leader may believe in its term for as long as its lease lasts.
   expect(wipedMs, how).toBeLessThan(2 * leaseDurationMs + 2_000)
-  // A run that saw little proves little.
+  // A run with few events proves little.
   expect(Math.min(...done.values()), how).toBeGreaterThan(0)
   expect(saw.terms, how).toBeGreaterThanOrEqual(5)
   expect(saw.byExpiry + saw.byDeath, how).toBeGreaterThanOrEqual(1)
 }
 
-/** Each process has a network of its own between itself and the server. */
+/** Gives each process its own proxied network to the server. */
 async function openScene(server: StoreServer, { election, size = 4, env }: FaultRunOptions) {
   const proxies = new Map<string, Proxy>()
   const networkOf = ({ identity }: Pick<Member, 'identity'>) => {
@@ -157,8 +159,8 @@ async function openScene(server: StoreServer, { election, size = 4, env }: Fault
 }
 
 /**
- * Gives how long it took until somebody led in a higher term. Everybody has seen the term that is wiped: to a process
- * that knows less than the server did, nobody ever led in it.
+ * Returns how long it took until a member led in a higher term. Every member must have seen the wiped term first: to a
+ * process that has not, nobody ever led in it.
  */
 async function wipeWhileLed(server: StoreServer, fleet: Fleet): Promise<number> {
   const allSeeOneLeader = () => {

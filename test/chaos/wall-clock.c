@@ -1,5 +1,5 @@
-/* The wall clock of a process, ahead by as many seconds as stand in the file that WALL_CLOCK_FILE names. Its other clocks
-   are left alone. For Redis, which does not start under libfaketime. */
+/* Sets the wall clock of a process ahead by the number of seconds in the file that WALL_CLOCK_FILE names. Its other clocks
+   do not change. Used for Redis, which does not start under libfaketime. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,26 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../../packages/tenure/src/simulation/random.ts'
 
-/** Whatever can be hit. */
+/** Anything that a fault can hit. */
 export interface Target {
-  /** Taken by somebody who does something to it. */
+  /** Whether a fault is currently using this target. */
   isBusy: boolean
-  /** The term it leads, as far as it is known here. */
+  /** The term that it leads, as far as the test knows. */
   readonly term: number | undefined
 }
 
-/** Something that happens to a target. It is over when the target is as before. */
+/** A fault of a target. It resolves when the target is as before. */
 export type Fault<T extends Target> = (target: T, random: Random) => Promise<unknown>
 
-/** Faults for targets of one kind. */
+/** The faults for targets of one kind. */
 export interface Deck {
   readonly faults: readonly string[]
   readonly targets: readonly Target[]
-  /** The next fault, on one of the targets. */
+  /** Starts the next fault on a target. */
   hit(target: Target, random: Random): { readonly fault: string; readonly done: Promise<unknown> }
 }
 
-/** Every fault once, and those that are named again once more, before any comes again. */
+/** Returns every fault once, and those in `again` twice, before any is repeated. */
 export function deckOf<T extends Target>(
   targets: readonly T[],
   faults: Readonly<Record<string, Fault<T>>>,
@@ -40,20 +40,20 @@ export function deckOf<T extends Target>(
 }
 
 /**
- * Hits one target after another, leaders most often. Gives how often each fault came. It goes on for up to twice the
- * time if a fault has not come yet, or if it is not enough in another way.
+ * Injects faults into one target after another, most often into leaders. Returns how often each fault occurred.
+ * Continues for up to twice the time if a fault has not occurred yet or if `isEnough` is not satisfied.
  */
 export async function wreak(
   decks: readonly Deck[],
   options: {
     readonly random: Random
     readonly runMs: number
-    /** So many are left alone at any time. */
+    /** A new fault starts only while at least this many targets are free. */
     readonly leastFree: number
-    /** Between two hits. */
+    /** The time between two faults. */
     readonly everyMs: readonly [least: number, most: number]
     isEnough?(): boolean
-    /** How likely somebody else is hit while there is no leader to hit. Default: always. */
+    /** The probability that another target is hit while there is no leader. Default: 1. */
     readonly otherwise?: number
   },
 ): Promise<Map<string, number>> {
@@ -80,7 +80,7 @@ export async function wreak(
       running.delete(over)
     })
     running.add(over)
-    // Handled here: one that fails while others are waited for must not be a rejection that nobody saw.
+    // Handled here, so that a fault that fails while others are awaited does not become an unhandled rejection.
     over.catch(() => {})
     if (hit) done.set(hit.fault, (done.get(hit.fault) ?? 0) + 1)
   }

@@ -14,28 +14,30 @@ const check = (lines: RunLine[], more: Partial<Runs> = {}) =>
 
 const sound = [line('begin', 1_000, 1), line('works', 1_000, 2), line('end', 1_000, 3), line('begin', 2_000, 4, 'b', 2)]
 
-test('runs that are in order are', () => {
+test('check accepts runs that are in order', () => {
   expect(check(sound)).toEqual({ violations: [], ran: 2, lostBeforeBegin: 0, lostInTheMiddle: 1 })
 })
 
-test('a time that ran twice, was left out, or worked on beside the next is found', () => {
+test('check reports a slot that ran twice, was skipped, or overlapped the next one', () => {
   expect(check([...sound, line('begin', 1_000, 9, 'c', 3)]).violations).toEqual(['sync 1000 ran 2 times: a, c'])
-  expect(check(sound.slice(0, 3)).violations).toEqual(['sync 2000 was left out'])
-  expect(check([...sound, line('works', 1_000, 5)]).violations).toEqual(['sync 1000 still worked when 2000 had begun'])
+  expect(check(sound.slice(0, 3)).violations).toEqual(['sync 2000 was skipped'])
+  expect(check([...sound, line('works', 1_000, 5)]).violations).toEqual([
+    'sync 1000 was still running when 2000 had started',
+  ])
 })
 
-test('a time that was noted and never begun is counted, and is not left out', () => {
+test('check counts a slot that was recorded and never started, and does not report it as skipped', () => {
   const noted = new Map<string, string>()
   noteRun(noted, 'sync', { scheduledAt: new Date(2_000), begunAt: new Date(2_001), by: 'b' })
   expect(check(sound.slice(0, 3), { noted })).toMatchObject({ violations: [], lostBeforeBegin: 1 })
   expect(check(sound.slice(0, 3), { noted, victims: new Set('b') })).toMatchObject({ violations: [] })
   expect(check(sound.slice(0, 3), { noted, victims: new Set('a') }).violations).toEqual([
-    'sync 2000 was noted by b, which did not run it',
+    'sync 2000 was recorded by b, which did not run it',
   ])
 })
 
-test('a time that is noted as missed was left out', () => {
+test('check reports a slot that is recorded as missed as skipped', () => {
   const noted = new Map<string, string>()
   noteRun(noted, 'sync', { scheduledAt: new Date(2_000), result: 'missed' })
-  expect(check(sound.slice(0, 3), { noted }).violations).toEqual(['sync 2000 was left out'])
+  expect(check(sound.slice(0, 3), { noted }).violations).toEqual(['sync 2000 was skipped'])
 })

@@ -1,39 +1,39 @@
-/** What must hold of the runs of a fleet's jobs, whatever happened to its processes. */
+/** What must hold for the runs of a fleet's jobs, whatever happened to its processes. */
 import type { JobRun } from 'tenure/jobs'
 
-/** What a process wrote while it ran a job. */
+/** What a process logged while it ran a job. */
 export interface RunLine {
   readonly event: 'begin' | 'works' | 'end'
   readonly job: string
   readonly slotMs: number
   readonly by: string
   readonly term: number
-  /** On a clock that all processes share, taken before the process looked whether it still leads. */
+  /** A time on the clock that all processes share, read before the process checked whether it still leads. */
   readonly at: number
 }
 
-/** What is looked at. */
+/** The input of the check. */
 export interface Runs {
   readonly lines: readonly RunLine[]
   readonly jobs: readonly string[]
-  /** Every time that should have been run by somebody. */
+  /** Every slot that should have been run. */
   readonly slots: readonly number[]
-  /** Who has noted that it begins a time, by `job slot`. */
+  /** Which process recorded the start of a slot, by `job slot`. */
   readonly noted: ReadonlyMap<string, string>
-  /** Processes that were killed or paused, if nothing else can make a process lose its lease. */
+  /** The processes that were killed or paused, if nothing else can make a process lose its lease. */
   readonly victims?: ReadonlySet<string> | undefined
 }
 
 export interface Verdict {
   readonly violations: readonly string[]
   readonly ran: number
-  /** Times whose runner was killed or lost its lease between the note and the beginning of the run. */
+  /** The slots whose process was killed or lost its lease between recording the slot and starting the run. */
   readonly lostBeforeBegin: number
-  /** Runs that have no end, because their process was killed or lost its lease. */
+  /** The runs without an end, because their process was killed or lost its lease. */
   readonly lostInTheMiddle: number
 }
 
-/** A time that was left out has been noted too, but nobody began it. */
+/** Records a slot. A slot that was missed is recorded too, but no process started it. */
 export function noteRun(noted: Map<string, string>, job: string, { scheduledAt, begunAt, by = '' }: JobRun): void {
   if (begunAt) noted.set(slotKey(job, scheduledAt.getTime()), by)
 }
@@ -59,8 +59,8 @@ export function checkRuns({ lines, jobs, slots, noted, victims }: Runs): Verdict
       const key = slotKey(job, slotMs)
       if (begun.has(key)) continue
       const by = noted.get(key)
-      if (by === undefined) violations.push(`${key} was left out`)
-      else if (victims && !victims.has(by)) violations.push(`${key} was noted by ${by}, which did not run it`)
+      if (by === undefined) violations.push(`${key} was skipped`)
+      else if (victims && !victims.has(by)) violations.push(`${key} was recorded by ${by}, which did not run it`)
       else lostBeforeBegin += 1
     }
   }
@@ -69,14 +69,14 @@ export function checkRuns({ lines, jobs, slots, noted, victims }: Runs): Verdict
   return { violations, ran, lostBeforeBegin, lostInTheMiddle }
 }
 
-/** Moments at which a run still worked although a later one had begun. */
+/** Returns the moments at which a run still worked although a later one had started. */
 function findOverlaps(lines: readonly RunLine[]): string[] {
   const begins = lines.filter(({ event }) => event === 'begin')
   return lines
     .filter(({ event }) => event === 'works')
     .flatMap((line) => {
       const other = begins.find(({ term, slotMs, at }) => at < line.at && slotMs > line.slotMs && term >= line.term)
-      return other ? [`${slotKey(line.job, line.slotMs)} still worked when ${other.slotMs} had begun`] : []
+      return other ? [`${slotKey(line.job, line.slotMs)} was still running when ${other.slotMs} had started`] : []
     })
     .slice(0, 3)
 }

@@ -1,4 +1,4 @@
-/** Processes that run the jobs of a fleet, while they are killed and paused. */
+/** Processes that run the jobs of a fleet while they are killed and paused. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { openStore } from 'tenure/stores'
 import { Random } from '../../packages/tenure/src/simulation/random.ts'
 import { checkRuns, noteRun, type RunLine, type Verdict } from './check.ts'
 
-/** What a process gets at its start. */
+/** The options of a process. */
 export interface RunnerOptions {
   readonly url: string
   readonly identity: string
@@ -27,16 +27,16 @@ export interface RunnerOptions {
 
 export interface JobFleetOptions {
   readonly url: string
-  /** How many times of the schedule are gone through, over all jobs. */
+  /** The number of slots to run, over all jobs. */
   readonly times: number
   readonly sharedLeader?: string
-  /** A folder with another build of the library. */
+  /** A folder with another build of the library. Default: the build of this repository. */
   readonly library?: string | undefined
   /** How far the wall clock of each process is ahead. */
   readonly aheadMs?: (index: number) => number
-  /** Nobody is killed, and who is paused is paused over the moment at which the jobs are due. */
+  /** Only pauses processes, each across the moment at which the jobs are due, and kills none. */
   readonly onlyPauses?: boolean | undefined
-  /** Ends early when this is true of what was seen so far. */
+  /** Ends the run early when this returns true for what was seen so far. */
   readonly isEnough?: (verdict: Verdict) => boolean
   readonly seed?: number
 }
@@ -48,11 +48,11 @@ export interface JobFleetReport extends Verdict {
 
 const size = 3
 const jobs = Array.from({ length: 20 }, (_, index) => `job-${index + 1}`)
-/** Longer than a take-over, on a busy machine too: of several times that have come by then, only the newest is run. */
+/** Longer than a takeover, even on a busy machine. If several slots are due by then, only the newest is run. */
 const intervalMs = 6_000
 const leaseDurationMs = 2_400
 
-/** Runs the fleet through its times, with one process at a time killed or paused at random. */
+/** Runs the fleet through its slots, while one process at a time is killed or paused at random. */
 export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetReport> {
   const { url, times, library, sharedLeader, aheadMs = () => 0, isEnough = () => false, onlyPauses = false } = options
   const seed = options.seed ?? Date.now() & 0xffff
@@ -83,7 +83,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   }
   const members = await Promise.all(Array.from({ length: size }, (_, index) => begin(index)))
   const read = (job: string) => store.read(job, { signal: AbortSignal.timeout(10_000) })
-  // The first leader of each job notes where it begins: on a busy machine that takes a while.
+  // The first leader of each job records where it starts, which takes a while on a busy machine.
   await vi.waitUntil(async () => (await Promise.all(jobs.map(read))).every((record) => record?.carry), {
     timeout: 60_000,
     interval: 100,
@@ -92,7 +92,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   const lastMs = firstMs + (Math.ceil(times / jobs.length) - 1) * intervalMs
   const slots = () => {
     const all: number[] = []
-    // The newest may still be run.
+    // The newest slots may still be run.
     const untilMs = Math.min(lastMs, Date.now() - 2 * intervalMs)
     for (let ms = firstMs; ms <= untilMs; ms += intervalMs) all.push(ms)
     return all
@@ -108,7 +108,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   let verdict = await look()
   await delay(Math.max(0, firstMs - Date.now()))
   while (Date.now() < lastMs + 2 * intervalMs && !isEnough(verdict)) {
-    // Around the moment at which the jobs are due, when there is most to go wrong.
+    // Faults around the moment at which the jobs are due reveal the most.
     const nextMs = (Math.floor(Date.now() / intervalMs) + 1) * intervalMs
     await delay(Math.max(0, nextMs + random.between(-300, onlyPauses ? -100 : 500) - Date.now()))
     const index = Math.floor(random.next() * size)

@@ -1,4 +1,4 @@
-// One process of a fleet whose jobs are run: it writes down when each run begins, works and ends.
+// One process of a fleet that runs jobs. It logs when each run starts, works, and ends.
 import { openSync, writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
@@ -28,14 +28,14 @@ const [{ createJobs }, { openStore }] = await Promise.all([
   load('tenure/stores', 'stores/index.js'),
 ])
 
-/** The machine's monotonic clock, the same in all processes. */
+/** The machine's monotonic clock, which all processes share. */
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
 const logFile = openSync(logPath, 'a')
 /** @param {import('./check.ts').RunLine} line */
 const log = (line) => void writeSync(logFile, `${JSON.stringify(line)}\n`)
 
-/** Its wall clock may be wrong. */
+/** The wall clock of this process may be wrong. */
 const clock = {
   monotonicMs: () => performance.now(),
   machineMs: now,
@@ -64,7 +64,7 @@ for (const name of names) {
     log({ event: 'begin', ...run, at: now() })
     const untilMs = now() + 50 + Math.random() * 500
     while (now() < untilMs && !signal.aborted) {
-      // Before the look: the process may be stopped between the two.
+      // Read before the check, because the process may be paused between the two.
       const at = now()
       if (!signal.aborted && isLeader()) log({ event: 'works', ...run, at })
       await delay(40)

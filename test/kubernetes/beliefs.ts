@@ -1,7 +1,7 @@
 /** The clock that all processes of a machine share. */
 export const nowMs = () => Number(process.hrtime.bigint()) / 1e6
 
-/** From an election to the moment its signal aborted. */
+/** The time from an election until its signal aborted. */
 export interface Belief {
   readonly identity: string
   readonly term: number
@@ -9,7 +9,7 @@ export interface Belief {
   toMs: number
 }
 
-/** Pairs of beliefs that were held at the same time. */
+/** Returns pairs of beliefs that overlapped. */
 export function overlaps<Some extends Pick<Belief, 'fromMs' | 'toMs'>>(beliefs: readonly Some[]): Some[][] {
   return beliefs.flatMap((one, index) =>
     beliefs

@@ -11,7 +11,7 @@ interface CandidateOptions {
   readonly recordEvents?: boolean
 }
 
-/** An elector in a pod of the Deployment: with the token of its service account, and no other right. */
+/** An elector as in a pod of the Deployment, with only the token of its service account. */
 export function candidate(
   { url }: ApiServer,
   { namespace, folder: mounted }: Tenant,
@@ -53,7 +53,7 @@ export function candidate(
     errors,
     elector,
     stop,
-    /** Resolves after so many renewals more. */
+    /** Resolves after this many more renewals. */
     renewed: (times: number) =>
       new Promise<void>((resolve) => {
         let left = times
@@ -64,9 +64,9 @@ export function candidate(
 
 type Candidate = ReturnType<typeof candidate>
 
-/** Tells which of the two leads, once the other one has seen it. */
+/** Returns the one of the two that leads, once the other one has seen it. */
 export async function race(first: Candidate | undefined, second: Candidate | undefined) {
-  if (!first || !second) throw new Error('There are two.')
+  if (!first || !second) throw new Error('race() needs two candidates.')
   await Promise.race([first.started, second.started])
   const [leader, standby] = first.elector.isLeader() ? [first, second] : [second, first]
   await expect.poll(() => standby.elector.getLeader(), { timeout: 5_000, interval: 10 }).not.toBe('')

@@ -1,4 +1,4 @@
-// A process that campaigns for a Lease with the built package, and tells what happens.
+// A process that campaigns for a Lease with the built package, and reports its events.
 import { Elector } from 'tenure'
 import { fromKubeConfig, LeaderElector } from 'tenure/kubernetes'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
@@ -25,7 +25,7 @@ if (style === 'LeaderElector') {
       if (brokenCallback) throw new Error('broken')
     },
   }
-  // Nobody observes it: what goes wrong must be seen all the same.
+  // It has no observer, so errors must appear in the log.
   const options = { client, leaseName, leaseNamespace: namespace, identity, recordEvents, callbacks, ...timings }
   const elector = new LeaderElector(options)
   await elector.run({ signal: stopping.signal })
@@ -38,7 +38,7 @@ if (style === 'LeaderElector') {
   const elector = new Elector(options)
   process.on('message', (/** @type {string} */ command) => void commands[command]?.())
   let isStopped = false
-  // From then on nothing may keep this process alive.
+  // From then on, nothing may keep this process alive.
   process.once('disconnect', () => isStopped || process.exit(1))
 
   /** @param {import('tenure').ElectionEvent} event */
@@ -66,7 +66,7 @@ if (style === 'LeaderElector') {
     },
   }
 
-  /** Asks without a break until a leap of time shows that it was paused, and tells what it was told first after that. */
+  /** Calls isLeader() in a loop until a jump of the clock shows a pause, and reports the first answer after it. */
   async function askThroughPause() {
     const leapMs = 1_000
     const leadership = await elector.waitForLeadership()
@@ -76,7 +76,8 @@ if (style === 'LeaderElector') {
       const fromMs = performance.now()
       const leads = leadership.isLeader()
       const toMs = performance.now()
-      // Paused inside of the question: it may have looked at the clock before, so the next answer is the first to count.
+      // The process was paused inside the call, which may have read the clock before the pause. The next answer is the
+      // first that counts.
       const first = toMs - fromMs > leapMs ? leadership.isLeader() : leads
       if (toMs - lastMs > leapMs) return tell({ event: 'resumed', ledBefore, leads: first })
       ledBefore = leads

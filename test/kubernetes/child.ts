@@ -9,7 +9,7 @@ import { startWatchdog } from '../servers/watchdog.ts'
 import { kubeConfigOf } from './kube-config.ts'
 import { timings, type Scene, type Via } from './scene.ts'
 
-/** What a process is told at its start. */
+/** The options of a process. */
 export interface ChildOptions {
   readonly style: 'Elector' | 'LeaderElector'
   readonly kubeConfig: string
@@ -18,7 +18,7 @@ export interface ChildOptions {
   readonly identity: string
   readonly timings: typeof timings
   readonly recordEvents: boolean
-  /** Of a LeaderElector: a callback throws. */
+  /** For a LeaderElector: a callback throws. */
   readonly brokenCallback: boolean
 }
 
@@ -26,25 +26,25 @@ interface Message {
   readonly event: 'ready' | 'elected' | 'aborted' | 'lost' | 'started' | 'asking' | 'resumed'
   readonly atMs: number
   readonly term?: number
-  /** Of `resumed`: what `isLeader()` said last before the pause, and first after it. */
+  /** For `resumed`: the last answer of `isLeader()` before the pause, and the first one after it. */
   readonly ledBefore?: boolean
   readonly leads?: boolean
 }
 
-/** A process of its own, with the built package, that campaigns for the Lease of a scene. */
+/** A separate process with the built package that campaigns for the Lease of a test. */
 export interface Child {
   readonly identity: string
   readonly messages: readonly Message[]
   readonly errors: () => string
   send(command: 'campaign' | 'stepDown' | 'askThroughPause' | 'stop'): void
   kill(signal: NodeJS.Signals): void
-  /** Its exit code, when it has ended. */
+  /** Resolves with its exit code when it has ended. */
   readonly ended: Promise<number | null>
 }
 
 type Some = Partial<Pick<ChildOptions, 'style' | 'recordEvents' | 'brokenCallback'>> & { readonly via?: Via }
 
-/** Starts a process. It ends with the scene. */
+/** Starts a process, which ends with the test. */
 export function startChild(scene: Scene, identity: string, some: Some = {}): Child {
   const { style = 'Elector', recordEvents = false, brokenCallback = false, via = {} } = some
   const folder = mkdtempSync(join(tmpdir(), 'tenure-child-'))

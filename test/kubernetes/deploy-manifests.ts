@@ -6,7 +6,7 @@ import { folder, listFilesIn, readManifest, type Manifest } from './manifests.ts
 export const isKustomization = (file: string) => basename(file) === 'kustomization.yaml'
 export const isPatch = (file: string) => file.endsWith('-patch.yaml')
 const isConfiguration = (file: string) => basename(file) === 'kustomizeconfig.yaml'
-/** Those of an elector; the election service has a folder of its own. */
+/** The manifests of an elector. The election service has its own folder. */
 export const files = listFilesIn(folder).filter((file) => !file.startsWith('service/'))
 export const objects = files.filter((file) => !isKustomization(file) && !isPatch(file) && !isConfiguration(file))
 export const readme = readFileSync(join(folder, 'README.md'), 'utf8')

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { filesNamedBy, folder, readManifest } from './manifests.ts'
 import { isKustomization, files, objects, type Deployment, deployment } from './deploy-manifests.ts'
 
-describe('the manifests', () => {
-  test('are all named by a kustomization of their folder', () => {
+describe('the Kubernetes manifests', () => {
+  test('the kustomization of each folder names every manifest in it', () => {
     for (const file of files.filter(isKustomization)) {
       const beside = files.filter((other) => dirname(other) === dirname(file) && other !== file)
       expect(filesNamedBy(readManifest(file), file)).toEqual(beside)
@@ -13,7 +13,7 @@ describe('the manifests', () => {
     expect(files.filter(isKustomization)).toHaveLength(8)
   })
 
-  test('fit each other by name and label', () => {
+  test('the names and labels in the manifests match each other', () => {
     const labels = { 'app.kubernetes.io/name': 'my-app' }
     for (const file of objects) expect(readManifest(file).metadata.labels, file).toEqual(labels)
     expect(deployment.spec.selector.matchLabels).toEqual(labels)
@@ -36,17 +36,22 @@ describe('the manifests', () => {
     ['kubernetes-deployment', ['events'], ['RECORD_EVENTS']],
     ['kubernetes-leader-service', ['leader-label', 'events'], ['LEADER_SERVICE', 'RECORD_EVENTS']],
     ['kubernetes-leader-service', ['leader-endpoints', 'events'], ['LEADER_SERVICE', 'POD_IP', 'RECORD_EVENTS']],
-  ])('set every variable that %s reads with %j, but those for its tests', (example, components, more) => {
-    const program = readFileSync(join(folder, `../../examples/${example}/main.mjs`), 'utf8')
-    const patches = components.map((name) => readManifest(`components/${name}/deployment-patch.yaml`) as Deployment)
-    const set = [deployment, ...patches].flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ env }) => env))
-    for (const { name } of set) expect(program).toContain(name)
-    const names = ['LEASE_NAME', 'POD_NAME', 'POD_NAMESPACE', 'PORT', ...more]
-    expect(set.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
-  })
+  ])(
+    'the manifests set every variable that %s reads with %j, except those for its tests',
+    (example, components, more) => {
+      const program = readFileSync(join(folder, `../../examples/${example}/main.mjs`), 'utf8')
+      const patches = components.map((name) => readManifest(`components/${name}/deployment-patch.yaml`) as Deployment)
+      const set = [deployment, ...patches].flatMap(({ spec }) =>
+        spec.template.spec.containers.flatMap(({ env }) => env),
+      )
+      for (const { name } of set) expect(program).toContain(name)
+      const names = ['LEASE_NAME', 'POD_NAME', 'POD_NAMESPACE', 'PORT', ...more]
+      expect(set.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+    },
+  )
 
   test.each(['kubernetes-deployment', 'kubernetes-leader-service'])(
-    'can be scraped, when %s runs in them',
+    'the manifests let Prometheus scrape the pods of %s',
     (example) => {
       const program = readFileSync(join(folder, `../../examples/${example}/main.mjs`), 'utf8')
       const patch = readManifest('components/metrics/deployment-patch.yaml') as Deployment
@@ -57,7 +62,7 @@ describe('the manifests', () => {
   )
 
   test.each(['kubernetes-deployment', 'kubernetes-leader-service'])(
-    'have an image of %s with all its files',
+    'the image of %s contains all files that its manifests use',
     (example) => {
       const place = join(folder, '../../examples', example)
       const [, copied = ''] = /^COPY (.*) \.\/$/m.exec(readFileSync(join(place, 'Dockerfile'), 'utf8')) ?? []
@@ -68,7 +73,7 @@ describe('the manifests', () => {
     },
   )
 
-  test('give the program time to end', () => {
+  test('the manifests give the program time to shut down', () => {
     const program = readFileSync(join(folder, '../../examples/kubernetes-deployment/main.mjs'), 'utf8')
     const drainMs = Number(/drainTimeoutMs: (\d+_\d+)/.exec(program)?.[1]?.replace('_', ''))
     const releaseMs = 5_000

@@ -1,4 +1,4 @@
-// A process that campaigns for several Leases with the built package, and tells when it believes that it leads one.
+// A process that campaigns for several Leases with the built package, and reports when it believes that it leads one.
 import { fromKubeConfig, LeaderElector } from 'tenure/kubernetes'
 
 /** @param {import('./side-by-side.ts').Campaign} campaign */
@@ -14,7 +14,7 @@ function run({ leaseName, leaseNamespace, identity, kubeConfig, timings }) {
     ...timings,
     callbacks: { onStartedLeading: () => undefined },
     observer: {
-      // Belief begins before the callback is called, and has ended when a loss is reported.
+      // Belief starts before the callback is called, and has ended when a loss is reported.
       onEvent({ type }) {
         if (type === 'elected') tell('started')
         if (type === 'lost') tell('stopped')
@@ -24,6 +24,6 @@ function run({ leaseName, leaseNamespace, identity, kubeConfig, timings }) {
   return elector.run()
 }
 
-// What a campaign rejects with ends the process.
+// A campaign that rejects ends the process.
 process.on('message', (/** @type {import('./side-by-side.ts').Campaign} */ campaign) => void run(campaign))
 process.once('disconnect', () => process.exit())

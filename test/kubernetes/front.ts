@@ -7,34 +7,37 @@ import type { ApiServer } from '../servers/cluster.ts'
 import { files } from '../servers/kube-apiserver.ts'
 import { freePort } from '../servers/free-port.ts'
 
-/** One request as it reached the front. */
+/** A request that reached the proxy. */
 export interface FrontRequest {
   readonly method: string
   readonly path: string
   readonly isWatch: boolean
   readonly atMs: number
-  /** When its answer was complete, or its connection was closed. */
+  /** When its answer was complete or its connection was closed. */
   endedAtMs?: number
-  /** What it was answered with by then. */
+  /** The status of its answer, once there is one. */
   status?: number
 }
 
-/** An answer in the API server's place; or none ever, after the request was passed on or instead; or its own, later. */
+/**
+ * An answer in place of the API server's; no answer, with or without forwarding the request; or the server's own
+ * answer, later.
+ */
 export type FrontAnswer =
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body: unknown }
   | 'silence'
   | 'reply lost'
   | Promise<void>
 
-/** An HTTPS server before the API server, with the same certificate. It keeps a list, and passes everything on. */
+/** An HTTPS proxy for the API server, with the same certificate. It records all requests and forwards them. */
 export interface Front {
   readonly port: number
   readonly requests: readonly FrontRequest[]
-  /** Asked before each request is passed on; what it gives is the answer. */
+  /** Called before each request is forwarded. A result replaces the answer. */
   answer: ((request: FrontRequest) => FrontAnswer | undefined) | undefined
-  /** So much longer each call takes: half of it before the API server hears of it, half after. Zero at first. */
+  /** The added latency of each call in milliseconds, half before and half after the API server. Default: 0. */
   latencyMs: number
-  /** Cuts every connection. */
+  /** Closes every connection. */
   cut(): void
   stop(): void
 }
@@ -90,7 +93,9 @@ interface Upstream {
   readonly latencyMs: number
 }
 
-/** Without a response, nobody hears of the answer. A request that the client gave up on the way arrives all the same. */
+/**
+ * Forwards a request. Without a response, the answer is dropped. A request that the client has given up still arrives.
+ */
 function passOn(incoming: IncomingMessage, response: ServerResponse | undefined, to: Upstream): void {
   const { method, url: path, headers } = incoming
   const { port, agent, latencyMs } = to
@@ -99,7 +104,7 @@ function passOn(incoming: IncomingMessage, response: ServerResponse | undefined,
     const reply = (act: () => void) => delayed(latencyMs / 2, () => void (response.destroyed || act()))
     reply(() => {
       response.writeHead(answer.statusCode ?? 502, answer.headers)
-      // A watch has nothing to say at first.
+      // A watch sends no data at first.
       response.flushHeaders()
     })
     answer.on('error', () => response.destroy())
@@ -111,7 +116,7 @@ function passOn(incoming: IncomingMessage, response: ServerResponse | undefined,
   incoming.pipe(upstream)
 }
 
-/** What is delayed by the same time happens in the same order. */
+/** Runs an action later. Actions with the same delay keep their order. */
 function delayed(ms: number, act: () => void): void {
   if (ms === 0) act()
   else setTimeout(act, ms)

@@ -1,6 +1,9 @@
 import type { ApiServer } from '../servers/cluster.ts'
 
-/** A kubeconfig that leads to the API server by a port of this machine, as the admin unless there is a token. */
+/**
+ * Returns a kubeconfig that reaches the API server through a port of this machine, as the admin unless a token is
+ * given.
+ */
 export function kubeConfigOf(
   { caFile, adminToken, port: ownPort }: Pick<ApiServer, 'caFile' | 'adminToken' | 'port'>,
   {
@@ -8,7 +11,7 @@ export function kubeConfigOf(
     token = adminToken,
   }: { readonly port?: number | undefined; readonly token?: string | undefined } = {},
 ): string {
-  // JSON is YAML too.
+  // JSON is valid YAML.
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 
-/** Why the manifests cannot be put together here, or nothing: kubectl is no package of Debian. */
+/** Returns why kubectl cannot render the manifests here, or undefined. Debian has no package for kubectl. */
 export function whyNoKubectl(): string | undefined {
   try {
     execFileSync('kubectl', ['kustomize', '--help'], { stdio: 'ignore' })
     return undefined
   } catch (error) {
-    return `there is no kubectl: ${String(error)}`
+    return `kubectl is not available: ${String(error)}`
   }
 }

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 
-/** Where the manifests are. */
+/** The folder of the manifests. */
 export const folder = join(import.meta.dirname, '../../deploy/kubernetes')
 
-/** An object of the Kubernetes API, as far as tests look into one. */
+/** An object of the Kubernetes API, with the fields that tests read. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -13,19 +13,19 @@ export interface Manifest {
   readonly [field: string]: unknown
 }
 
-/** Every YAML file below a folder, by its path there. */
+/** Returns every YAML file below a folder, relative to it. */
 export function listFilesIn(place: string): string[] {
   return readdirSync(place, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.yaml'))
     .toSorted()
 }
 
-/** The one object of a file. */
+/** Returns the only object of a file. */
 export function readManifest(file: string): Manifest {
   return parseOne(readFileSync(join(folder, file), 'utf8'))
 }
 
-/** What a kustomization of a folder names, by its path there. */
+/** Returns the files that a kustomization of a folder names, relative to the folder. */
 export function filesNamedBy(kustomization: Manifest, file: string): string[] {
   const {
     resources = [],
@@ -37,14 +37,14 @@ export function filesNamedBy(kustomization: Manifest, file: string): string[] {
     .toSorted()
 }
 
-/** Reads YAML that holds one object. */
+/** Parses YAML that contains one object. */
 export function parseOne(text: string): Manifest {
   const [manifest, ...more] = parseObjects(text)
-  if (!manifest || more.length > 0) throw new Error('A manifest holds one object.')
+  if (!manifest || more.length > 0) throw new Error('A manifest must contain exactly one object.')
   return manifest
 }
 
-/** Reads YAML; warnings count as errors. */
+/** Parses YAML. Warnings count as errors. */
 export function parseObjects(text: string): Manifest[] {
   const documents = parseAllDocuments(text)
   if (!Array.isArray(documents)) return []
@@ -76,18 +76,18 @@ const collections: Record<string, string> = {
   CustomResourceDefinition: 'customresourcedefinitions',
 }
 
-/** Kinds that belong to no namespace. */
+/** The kinds that belong to no namespace. */
 const clusterWide = ['FlowSchema', 'Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition']
 
-/** Where objects of its kind are created. */
+/** Returns the path at which objects of this kind are created. */
 export function collectionOf({ apiVersion, kind }: Manifest, namespace: string): string {
   const collection = collections[kind]
-  if (!collection) throw new Error(`Where is a ${kind} created?`)
+  if (!collection) throw new Error(`The path for objects of kind ${kind} is not known here.`)
   const place = clusterWide.includes(kind) ? '' : `namespaces/${namespace}/`
   return `/${apiVersion.includes('/') ? 'apis' : 'api'}/${apiVersion}/${place}${collection}`
 }
 
-/** The object as kustomize would put it into a namespace. */
+/** Returns the object as kustomize would put it into a namespace. */
 export function inNamespace(manifest: Manifest, namespace: string): Manifest {
   const subjects = manifest['subjects'] as { kind: string }[] | undefined
   return {

@@ -4,34 +4,37 @@ import { expect, test } from 'vitest'
 import { root } from '../documents.ts'
 
 const source = join(root, 'packages/tenure/src')
-/** All of the library, with every value in a message as an ellipsis, as the page has it. */
+/** The whole source of the library, with each value in a message replaced by an ellipsis, as on the page. */
 const code = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => readFileSync(join(source, file), 'utf8'))
   .join('\n')
   .replaceAll(/\$\{[^{}]*\}/g, '…')
 
-/** What other packages throw by themselves; the tests of those packages are where it is seen. */
+/** Messages that other packages throw. The tests of those packages cover them. */
 const ofOthers = ["Cannot read properties of undefined (reading 'bind')"]
-/** What others say in our messages, and what stands there in place of a value. */
+/** Text of other programs in our messages, and text in place of a value. */
 const foreign = /connect ECONNREFUSED|self-signed certificate|namespaces … not found/
 const values =
-  /(?<=Cannot )(?:get|create)(?= Lease)|(?<=answered )(?:GET|404)|exec|LeaderElector(?= has no option)|renew(?=" for)|(?<="identity" is )undefined|identity/g
+  /(?<=Cannot )(?:get|create)(?= Lease)|(?<=answer(?:ed)? )(?:GET|404)|exec|LeaderElector(?= has no option)|renew(?=" for)|(?<="identity" is )undefined|identity/g
 
 const table = readFileSync(join(root, 'docs/how-to/kubernetes-troubleshooting.md'), 'utf8')
 const messages = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, message]) => message ?? '')
 
-test('the page on troubleshooting explains messages', () => {
+test('the troubleshooting page explains messages', () => {
   expect(messages.length).toBeGreaterThan(20)
 })
 
-test.each(messages.filter((message) => !ofOthers.includes(message)))('it is a message of the code: %s', (message) => {
-  const pieces = message
-    .replace(foreign, '')
-    .replaceAll(values, '…')
-    .split(/…|: |(?= within )/)
-    .map((piece) => piece.trim())
-    .filter((piece) => piece.length > 3)
-  expect(pieces).not.toEqual([])
-  expect(pieces.filter((piece) => !code.includes(piece))).toEqual([])
-})
+test.each(messages.filter((message) => !ofOthers.includes(message)))(
+  'the message on the troubleshooting page is in the code: %s',
+  (message) => {
+    const pieces = message
+      .replace(foreign, '')
+      .replaceAll(values, '…')
+      .split(/…|: |(?= within )/)
+      .map((piece) => piece.trim())
+      .filter((piece) => piece.length > 3)
+    expect(pieces).not.toEqual([])
+    expect(pieces.filter((piece) => !code.includes(piece))).toEqual([])
+  },
+)

@@ -19,7 +19,7 @@ const example = join(import.meta.dirname, '../../examples/kubernetes-operator')
 const leaseMs = 6_000
 const patience = { timeout: 30_000, interval: 10 }
 
-/** What the example's manifest has. */
+/** The objects of the example's manifest. */
 export const operatorObjects = parseObjects(readFileSync(join(example, 'operator.yaml'), 'utf8'))
 
 interface ConfigMap {
@@ -27,7 +27,7 @@ interface ConfigMap {
   readonly data?: Record<string, string>
 }
 
-/** One version of a derived ConfigMap, as somebody saw who watched all the time. */
+/** One version of a derived ConfigMap, as a continuous watch saw it. */
 interface Version {
   readonly name: string
   readonly term: number
@@ -37,14 +37,14 @@ interface Version {
 const countOf = ({ data }: ConfigMap) => Number(/COUNT="(\d+)"/.exec(data?.['app.env'] ?? '')?.[1])
 const termOf = ({ metadata }: ConfigMap) => Number(metadata.annotations?.['example.com/term'])
 
-/** A promise to resolve later. */
+/** A promise that the test resolves later. */
 export function newGate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => (open = resolve))
   return { opened, open: () => open() }
 }
 
-/** A namespace with all that the manifest has, ConfigMaps to look after, and replicas of the operator. */
+/** Creates a namespace with the objects of the manifest, ConfigMaps to reconcile, and replicas of the operator. */
 export async function prepareOperator(cluster: ApiServer) {
   const [account, ...others] = operatorObjects
   const tenant = await newTenant(cluster, [], account)
@@ -69,7 +69,7 @@ export async function prepareOperator(cluster: ApiServer) {
     remove: (name: string) => admin.request('DELETE', `${path}/${name}`),
     changeLease: (spec: object) =>
       admin.request('PATCH', `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/my-operator`, { spec }),
-    /** Waits until the leader of this term has written it, with this count. */
+    /** Waits until the leader of this term has written it with this count. */
     isDerived: (name: string, term: number, count: number) =>
       vi.waitFor(async () => {
         const found = await read(`${name}-env`)
@@ -81,7 +81,7 @@ export async function prepareOperator(cluster: ApiServer) {
 
 export type Operator = Awaited<ReturnType<typeof startOperator>>
 
-/** A replica whose requests are seen on their way to the API server. */
+/** Starts a replica whose requests to the API server are recorded. */
 async function startOperator(cluster: ApiServer, place: { namespace: string; token: string; name: string }) {
   const { namespace, token, name } = place
   const front = await startFront(cluster, () => performance.now())
@@ -101,7 +101,7 @@ async function startOperator(cluster: ApiServer, place: { namespace: string; tok
     ...replica,
     name,
     front,
-    /** Waits until it leads in a term above this one, and tells which. */
+    /** Waits until it leads in a term above this one. Returns that term. */
     async leadsAfter(term: number): Promise<number> {
       await vi.waitFor(
         () => expect(lastTerm(), `${name}:\n${replica.lines().join('\n')}`).toBeGreaterThan(term),
@@ -109,15 +109,15 @@ async function startOperator(cluster: ApiServer, place: { namespace: string; tok
       )
       return lastTerm()
     },
-    /** Those about ConfigMaps. */
+    /** The recorded requests for ConfigMaps. */
     requests,
     writes: () => requests().filter(({ method }) => method !== 'GET'),
-    /** Waits until it watches sources and derived ones, or neither. */
+    /** Waits until it watches both sources and derived ConfigMaps, or neither. */
     hasWatches: (count: 0 | 2) => vi.waitFor(() => expect(openWatches(), name).toHaveLength(count), patience),
   }
 }
 
-/** All versions of derived ConfigMaps, in the order in which the API server took them. */
+/** Records all versions of derived ConfigMaps in the order in which the API server accepted them. */
 async function recordVersions(cluster: ApiServer, path: string): Promise<readonly Version[]> {
   const { url, ca, adminToken, admin } = cluster
   const versions: Version[] = []
@@ -130,7 +130,7 @@ async function recordVersions(cluster: ApiServer, path: string): Promise<readonl
   const [response] = (await once(watch, 'response')) as [IncomingMessage]
   expect(response.statusCode).toBe(200)
   const lines = createInterface(response)
-  // It is cut off when the test has finished.
+  // The watch is cut off when the test has finished.
   for (const stream of [watch, response, lines]) stream.on('error', () => undefined)
   lines.on('line', (line) => {
     const { type, object } = JSON.parse(line) as { type: string; object: ConfigMap }

@@ -5,30 +5,30 @@ import { nowMs } from './beliefs.ts'
 import { startFront } from './front.ts'
 import type { Candidate, Kind, SideBySide } from './side-by-side.ts'
 
-/** Who leads when each call takes longer. */
+/** An election in which each call takes longer. */
 export interface SlowElection {
   readonly kind: Kind
   readonly latencyMs: number
-  /** From the first request to the first leader; without it nobody led within two leases. */
+  /** The time from the first request to the first leader, or undefined if nobody led within two leases. */
   readonly electedAfterMs?: number
-  /** How long that leader led, at most as long as was asked for. */
+  /** How long that leader led, capped at the requested time. */
   readonly keptMs: number
 }
 
-/** Whether a leader outlived a stall of the API server. */
+/** Whether a leader survived a stall of the API server. */
 export interface StalledElection {
   readonly kind: Kind
   readonly stallMs: number
-  /** When the stall began: as a share of the time between two renewals. */
+  /** When the stall began, as a share of the time between two renewals. */
   readonly phase: number
   readonly kept: boolean
-  /** From the stall's begin to the end of the belief, where it was lost. */
+  /** The time from the start of the stall to the end of the belief, or undefined if the leader survived. */
   readonly lostAfterMs?: number
 }
 
 let elections = 0
 
-/** Two candidates begin at once, behind an API server whose calls take so much longer. */
+/** Starts two candidates at once behind an API server with this added latency. */
 export async function electSlowly(
   sides: SideBySide,
   kind: Kind,
@@ -51,7 +51,7 @@ export async function electSlowly(
   return { kind, latencyMs, electedAfterMs: started - beganMs, keptMs: stopped ? stopped - started : keepMs }
 }
 
-/** A leader, a standby, and an API server that says nothing for a while, to either of them. */
+/** Stalls the API server for a leader and a standby. */
 export async function stallElection(
   sides: SideBySide,
   kind: Kind,
@@ -67,7 +67,7 @@ export async function stallElection(
   const leader = election.campaign('a')
   await must(() => eventOf(leader, 'started'))
   election.campaign('b')
-  // One while the standby starts, and two that tell how much time lies between them.
+  // One renewal while the standby starts, and two more to measure the interval.
   const seen = history.states.length
   await must(() => history.states.length >= seen + 3)
   const [before = NaN, last = NaN] = history.states.slice(-2).map(({ atMs }) => atMs)
@@ -76,12 +76,12 @@ export async function stallElection(
   const stalledMs = nowMs()
   await sleep(stallMs)
   proxy.set('pass')
-  // Nobody leads for as long as a lease without a renewal, so that a leader of then has renewed since.
+  // A leader cannot lead for a whole lease without a renewal, so a leader at that time has renewed since.
   const lost = () => eventOf(leader, 'stopped')
   await until(lost, stalledMs + timings.leaseDurationMs - nowMs())
   const lostMs = lost()
   if (lostMs === undefined) return { kind, stallMs, phase, kept: true }
-  // Time for a successor, who must not have been too early.
+  // Gives a successor time to appear, which must not be too early.
   await sleep(timings.leaseDurationMs / 2)
   return { kind, stallMs, phase, kept: false, lostAfterMs: lostMs - stalledMs }
 }
@@ -90,7 +90,7 @@ function eventOf({ events }: Candidate, event: 'started' | 'stopped'): number | 
   return events.find((told) => told.event === event)?.monotonicMs
 }
 
-/** Waits for something to be true, at most for so long. */
+/** Waits until a condition is true, for at most this long. */
 async function until<T>(condition: () => T, withinMs: number): Promise<T> {
   const endMs = nowMs() + withinMs
   for (;;) {
@@ -102,6 +102,6 @@ async function until<T>(condition: () => T, withinMs: number): Promise<T> {
 
 async function must<T>(condition: () => T): Promise<T> {
   const found = await until(condition, 60_000)
-  if (!found) throw new Error(`nobody elected, or nothing renewed, within a minute: ${condition.toString()}`)
+  if (!found) throw new Error(`the condition was not met within a minute: ${condition.toString()}`)
   return found
 }

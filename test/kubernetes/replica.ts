@@ -4,7 +4,7 @@ import { expect, onTestFinished, vi } from 'vitest'
 import { freePort } from '../servers/free-port.ts'
 import { startWatchdog } from '../servers/watchdog.ts'
 
-/** One replica of an example for a Deployment, as a process, outside of any pod. It ends with the test. */
+/** Starts one replica of a Deployment example as a process, outside any pod. It ends with the test. */
 export async function startReplica(program: string, env: Record<string, string>, node = process.execPath) {
   const port = await freePort()
   const { KUBERNETES_SERVICE_HOST: _, ...inherited } = process.env
@@ -27,7 +27,7 @@ export async function startReplica(program: string, env: Record<string, string>,
     kill: (signal: NodeJS.Signals) => child.kill(signal),
     ended: once(child, 'close').then(([code, signal]) => ({ code, signal })),
     says: (line: string | RegExp) =>
-      vi.waitFor(() => expect(isSaid(line), `${line} is missing in:\n${text}`).toBe(true), {
+      vi.waitFor(() => expect(isSaid(line), `the output lacks ${line}:\n${text}`).toBe(true), {
         timeout: 30_000,
         interval: 10,
       }),

@@ -14,14 +14,14 @@ import { startFront, type Front } from './front.ts'
 
 export { nowMs } from './beliefs.ts'
 
-/** Short, and with time to spare on a busy machine. */
+/** Short, but with slack for a busy machine. */
 export const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 /** How much later than planned something may happen on a busy machine. */
 export const slackMs = 1_000
-/** How much earlier it may seem to happen: leases count from a request, and tests see answers. */
+/** How much earlier something may appear to happen: leases count from the request, but tests observe answers. */
 export const roundTripMs = 500
 
-/** As it is stored. */
+/** A Lease as it is stored. */
 export interface Lease {
   readonly metadata: {
     readonly resourceVersion: string
@@ -34,23 +34,23 @@ export interface Lease {
     readonly acquireTime?: string
     readonly renewTime?: string
     readonly leaseTransitions?: number
-    /** Of coordinated leader election. */
+    /** Used by coordinated leader election. */
     readonly strategy?: string
     readonly preferredHolder?: string
   }
 }
 
-/** What an elector reported, and when. */
+/** An event of an elector, and when it was reported. */
 export type Noted = ElectionEvent & { readonly atMs: number }
 
-/** One LeaderElector of a test, with all that it told. */
+/** One LeaderElector of a test, with everything that it reported. */
 export interface Replica {
   readonly identity: string
   readonly elector: LeaderElector
-  /** What its callbacks were told, in order. */
+  /** The calls of its callbacks, in order. */
   readonly told: string[]
   readonly events: Noted[]
-  /** The leadership of its newest start. */
+  /** The leadership that its callback got last. */
   leadership(): Leadership | undefined
   /** Whether `run` has returned. */
   readonly hasReturned: boolean
@@ -59,10 +59,10 @@ export interface Replica {
   abort(): void
 }
 
-/** Where a client's connections go, and as whom. */
+/** Where a client connects, and as which user. */
 export interface Via {
   readonly port?: number | undefined
-  /** Asked for at each call. Default: the admin's. */
+  /** Called for each request. Default: the admin's token. */
   readonly token?: (() => string) | undefined
 }
 
@@ -71,7 +71,7 @@ type ReplicaOptions = Partial<Omit<LeaseElectorOptions, 'callbacks' | 'client'>>
   readonly client?: KubernetesClient
   readonly once?: boolean
   readonly work?: (signal: AbortSignal, leadership: Leadership) => Promise<void> | void
-  /** What an observer does beside taking notes. */
+  /** What an observer does besides recording events. */
   readonly onEvent?: () => unknown
 }
 
@@ -83,7 +83,7 @@ interface ElectorOptions {
 
 let scenes = 0
 
-/** A test with a Lease of its own, and everything else that it opens ended when it is over. */
+/** A test with its own Lease. Everything that it opens is closed when it ends. */
 export const sceneTest = <Server extends ApiServer>(cluster: () => Server) =>
   test.extend<{ scene: Scene<Server> }>({
     // oxlint-disable-next-line no-empty-pattern
@@ -94,12 +94,12 @@ export const sceneTest = <Server extends ApiServer>(cluster: () => Server) =>
     },
   })
 
-/** One Lease, and who campaigns for it. */
+/** One Lease and the candidates for it. */
 export class Scene<Server extends ApiServer = ApiServer> {
   readonly cluster: Server
   readonly leaseName = `lease-${++scenes}`
   readonly beliefs: Belief[] = []
-  /** Set where somebody takes the lease away from a leader by hand. */
+  /** Set in tests where somebody takes the lease away from a leader by hand. */
   mayOverlap = false
   readonly #path: string
   readonly #ends: (() => Promise<unknown> | void)[] = []
@@ -129,7 +129,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     return front
   }
 
-  /** Starts a LeaderElector, as the admin and with the short timings unless told otherwise. */
+  /** Starts a LeaderElector. Default: as the admin, with the short timings. */
   replica(identity: string, options: ReplicaOptions = {}): Replica {
     const { via, once = false, work, onEvent, client = this.client(via), ...more } = options
     const told: string[] = []
@@ -186,7 +186,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     return replica
   }
 
-  /** Starts an Elector with the short timings, on a client of its own unless told otherwise. */
+  /** Starts an Elector with the short timings. Default: on its own client. */
   elector(identity: string, { client = this.client(), election = this.leaseName, observer }: ElectorOptions = {}) {
     const events: Noted[] = []
     const { retryPeriodMs: retryIntervalMs, ...same } = timings
@@ -225,7 +225,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     return this.#ask('GET', this.#path)
   }
 
-  /** Writes as somebody with kubectl does. */
+  /** Patches the Lease as somebody with kubectl would. */
   patch(change: object): Promise<Lease> {
     return this.#ask('PATCH', this.#path, change)
   }
@@ -239,7 +239,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     await this.#ask('DELETE', this.#path)
   }
 
-  /** The Kubernetes Events about the Lease, in the order in which they were written. */
+  /** Returns the Kubernetes Events about the Lease, in the order in which they were written. */
   async kubernetesEvents() {
     const query = new URLSearchParams({ fieldSelector: `involvedObject.name=${this.leaseName}` })
     const list = await this.#ask<{
@@ -256,7 +256,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     )
   }
 
-  /** A service account that may do so much with leases, and nothing else. */
+  /** Returns a service account that has only these verbs on leases. */
   async account(verbs: readonly string[]) {
     const name = this.leaseName
     const { namespace } = this.cluster
@@ -268,14 +268,14 @@ export class Scene<Server extends ApiServer = ApiServer> {
     let token = ''
     const account = {
       via: { token: () => token },
-      /** Makes it, with a token. */
+      /** Creates it, with a token. */
       create: async () => {
         await this.#ask('POST', accounts, { metadata: { name } })
         const spec = { expirationSeconds: 600 }
         const answer = await this.#ask<{ status: { token: string } }>('POST', `${accounts}/${name}/token`, { spec })
         token = answer.status.token
       },
-      /** Its token is worth nothing from then on. */
+      /** Removes the account, which invalidates its token. */
       remove: () => this.#ask('DELETE', `${accounts}/${name}`),
       grant: async () => {
         await this.#ask('POST', `${rbac}/rolebindings`, {
@@ -283,7 +283,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
           roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
           subjects: [{ kind: 'ServiceAccount', name, namespace }],
         })
-        // The authorizer learns of it by a watch.
+        // The authorizer learns about it through a watch.
         await this.until(isAllowed)
       },
       withdraw: async () => {
@@ -310,10 +310,10 @@ export class Scene<Server extends ApiServer = ApiServer> {
   async #ask<Body = Lease>(method: string, path: string, body?: unknown): Promise<Body> {
     const answer = await this.cluster.admin.request<Body>(method, path, body)
     if (answer.status < 300) return answer.body
-    throw new Error(`${method} ${path} gave ${answer.status} ${JSON.stringify(answer.body)}`)
+    throw new Error(`${method} ${path} returned ${answer.status} ${JSON.stringify(answer.body)}`)
   }
 
-  /** Waits for something to become true, and gives it. */
+  /** Waits until a value is truthy, and returns it. */
   async until<T>(
     condition: () => T | Promise<T>,
     timeoutMs = 20_000,
@@ -322,7 +322,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     return found as Exclude<T, false | undefined | null | ''>
   }
 
-  /** The next such event, or the one that came after `laterThanMs`. */
+  /** Resolves with the next event of this type, or with the first after `laterThanMs`. */
   event<Type extends Noted['type']>(
     { events }: { readonly events: readonly Noted[] },
     type: Type,
@@ -334,7 +334,7 @@ export class Scene<Server extends ApiServer = ApiServer> {
     return this.until(() => events.find(isIt), timeoutMs)
   }
 
-  /** The latest opened is ended first. */
+  /** Registers a cleanup. The last one registered runs first. */
   onEnd(end: () => Promise<unknown> | void): void {
     this.#ends.unshift(end)
   }
@@ -345,12 +345,14 @@ export class Scene<Server extends ApiServer = ApiServer> {
   }
 }
 
-/** What its callbacks were told, but for times without a leader: a busy machine can make any hand-over last that long. */
+/**
+ * Returns the calls of its callbacks without reports of no leader: on a busy machine any handover can take that long.
+ */
 export function deedsOf({ told }: Pick<Replica, 'told'>): string[] {
   return told.filter((text) => text !== 'leader ')
 }
 
-/** When a replica last heard that it holds the lease, before it lost it for the first time. */
+/** Returns when a replica last learned that it holds the lease, before its first loss. */
 export function lastHeardMs({ events }: { readonly events: readonly Noted[] }): number {
   const lost = events.findIndex(({ type }) => type === 'lost')
   const before = lost < 0 ? events : events.slice(0, lost)

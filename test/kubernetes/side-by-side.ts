@@ -10,17 +10,17 @@ import { startWatchdog } from '../servers/watchdog.ts'
 import { overlaps } from './beliefs.ts'
 import { kubeConfigOf } from './kube-config.ts'
 
-/** Who elects. */
+/** The implementation of a candidate. */
 export type Kind = 'tenure' | 'client-go'
 
-/** What both count with. */
+/** The timings of both implementations. */
 export interface ElectionTimings {
   readonly leaseDurationMs: number
   readonly renewDeadlineMs: number
   readonly retryPeriodMs: number
 }
 
-/** What a process of Tenure is told. */
+/** The options of a process of Tenure. */
 export interface Campaign {
   readonly leaseName: string
   readonly leaseNamespace: string
@@ -31,15 +31,15 @@ export interface Campaign {
 
 type Told = Pick<ClientGoEvent, 'event' | 'monotonicMs'>
 
-/** One who campaigns. */
+/** One candidate. */
 export interface Candidate {
   readonly identity: string
   readonly events: readonly Told[]
 }
 
 /**
- * Elections of Tenure and of client-go on one API server, each with a Lease, two candidates, and a way to the API
- * server of its own. The two candidates of an election never share a process.
+ * Elections of Tenure and of client-go on one API server. Each has its own Lease, two candidates, and its own
+ * connection to the API server. The two candidates of an election never share a process.
  */
 export class SideBySide {
   readonly cluster: ApiServer
@@ -56,7 +56,7 @@ export class SideBySide {
     for (const host of Object.values(this.#hosts)) this.onEnd(() => host.end())
   }
 
-  /** An election whose candidates reach the API server at this port. */
+  /** Creates an election whose candidates reach the API server at this port. */
   election(kind: Kind, leaseName: string, port: number): Election {
     const candidates: Candidate[] = []
     this.#elections.push({ kind, leaseName, candidates })
@@ -74,7 +74,7 @@ export class SideBySide {
   #startTenure(leaseName: string, port: number, seat: Seat): Candidate {
     const { timings, cluster } = this
     const kubeConfig = join(this.#folder, `kubeconfig-${port}`)
-    // Once: a process may be reading it.
+    // Written only once, because a process may be reading it.
     if (!existsSync(kubeConfig)) writeFileSync(kubeConfig, kubeConfigOf(cluster, { port }))
     const identity = `${leaseName}-${seat}`
     const leaseNamespace = cluster.namespace
@@ -90,7 +90,7 @@ export class SideBySide {
     return peer
   }
 
-  /** Candidates of one election of this kind who believed at the same time that they lead it. */
+  /** Returns candidates of one election of this kind that believed at the same time that they led. */
   overlaps(kind: Kind): string[] {
     const elections = this.#elections.filter((election) => election.kind === kind)
     return elections.flatMap(({ leaseName, candidates }) =>
@@ -101,12 +101,12 @@ export class SideBySide {
     )
   }
 
-  /** The latest opened is ended first. */
+  /** Registers a cleanup. The last one registered runs first. */
   onEnd(act: () => unknown): void {
     this.#ends.unshift(act)
   }
 
-  /** Ends everything, and throws what went wrong meanwhile. */
+  /** Ends everything, and throws the errors that occurred. */
   async end(): Promise<void> {
     const errors: unknown[] = []
     for (const act of this.#ends)
@@ -117,7 +117,7 @@ export class SideBySide {
   }
 }
 
-/** The place of a candidate in its election. */
+/** The position of a candidate in its election. */
 export type Seat = 'a' | 'b'
 
 /** One election. */
@@ -126,7 +126,7 @@ export interface Election {
   campaign(seat: Seat): Candidate
 }
 
-/** A process in which electors of Tenure run, each for another Lease. */
+/** A process that runs electors of Tenure, each for another Lease. */
 class Host {
   readonly #child: ChildProcess
   readonly #watchdog = startWatchdog('SIGKILL')
@@ -149,11 +149,11 @@ class Host {
     const { exitCode } = this.#child
     await end(this.#child, 'SIGKILL')
     this.#watchdog.dismiss()
-    if (exitCode !== null) throw new Error(`the electors ended by themselves: ${exitCode}`)
+    if (exitCode !== null) throw new Error(`the process of the electors ended unexpectedly: ${exitCode}`)
   }
 }
 
-/** From each start to the next end. */
+/** Returns the beliefs from each start to the next end. */
 function beliefsOf({ identity, events }: Candidate) {
   return events.flatMap(({ event, monotonicMs: fromMs }, index) => {
     if (event !== 'started') return []

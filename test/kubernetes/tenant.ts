@@ -13,23 +13,23 @@ const groups = {
   endpointslices: 'discovery.k8s.io',
 }
 
-/** The one that the manifests are limited to. */
+/** The Lease to which the manifests limit the rights. */
 const ownLease = 'my-app'
 
-/** A namespace of its own, and the service account of the manifests in it. */
+/** A new namespace with the service account of the manifests. */
 export interface Tenant {
   readonly namespace: string
-  /** `token` and `ca.crt`, as the kubelet mounts them. */
+  /** The folder with `token` and `ca.crt`, as the kubelet mounts them. */
   readonly folder: string
   readonly token: string
-  /** Creates an object here, and fails if the API server finds any fault with it. */
+  /** Creates an object in the namespace, and fails if the API server rejects it or warns about it. */
   create(manifest: Manifest): Promise<void>
-  /** Waits until the API server lets the service account do this, with the Lease of the manifests unless one is named. */
+  /** Waits until the API server gives the service account this right. Default: on the Lease of the manifests. */
   hasRight(verb: string, resource: keyof typeof groups, name?: string): Promise<void>
   remove(): void
 }
 
-/** Makes a namespace and applies the service account, that of the manifests unless told otherwise, and these files. */
+/** Creates a namespace and applies a service account (default: that of the manifests) and these files. */
 export async function newTenant(
   { admin, ca }: ApiServer,
   files: readonly string[] = [],
@@ -57,7 +57,7 @@ export async function newTenant(
     async hasRight(verb, resource, name = resource === 'leases' && verb !== 'create' ? ownLease : '') {
       const review = { spec: { resourceAttributes: { namespace, verb, group: groups[resource], resource, name } } }
       const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-      // The authorizer learns of a new Role by a watch.
+      // The authorizer learns about a new Role through a watch.
       const isAllowed = async () =>
         (await admin.request<{ status: { allowed: boolean } }>('POST', path, review, token)).body.status.allowed
       await expect.poll(isAllowed, { timeout: 5_000 }).toBe(true)

@@ -1,4 +1,4 @@
-/** Clusters with an API server each, controllers as processes, and an etcd that all of them share. */
+/** Clusters with one API server each, controllers as processes, and an etcd that all of them share. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -13,20 +13,20 @@ import { startWatchdog } from '../servers/watchdog.ts'
 
 const program = join(import.meta.dirname, '../../packages/cli/bin/tenure.js')
 
-/** A cluster that takes part. */
+/** One of the clusters. */
 export interface Member {
   readonly name: string
   readonly api: Cluster
-  /** Between its candidates and its API server. */
+  /** The proxy between its candidates and its API server. */
   readonly network: Proxy
-  /** Between its controllers and the global store. */
+  /** The proxy between its controllers and the global store. */
   readonly backbone: Proxy
-  /** Leads to the API server; of a candidate by way of the network. */
+  /** Reaches the API server; for a candidate, through the proxy. */
   readonly kubeConfig: { readonly candidate: string; readonly controller: string }
   readonly controllers: readonly Controller[]
 }
 
-/** Clusters, and what they share. */
+/** The clusters, and what they share. */
 export interface Clusters {
   readonly members: readonly Member[]
   readonly global: RunningServer
@@ -34,21 +34,21 @@ export interface Clusters {
   stop(): Promise<void>
 }
 
-/** What differs from one run to another. */
+/** The options of a test. */
 export interface ClustersOptions {
   readonly names: readonly string[]
-  /** In each cluster. Default: 1. */
+  /** The number of controllers in each cluster. Default: 1. */
   readonly controllers?: number
-  /** The global store for whoever reaches it at that port. Default: the etcd that is started for it. */
+  /** Returns the URL of the global store at this port. Default: the etcd that is started for it. */
   readonly storeAt?: (port: number) => string
   readonly env?: (controller: { readonly cluster: string; readonly index: number }) => Record<string, string>
-  /** More flags of each API server. */
+  /** Returns additional flags of each API server. */
   readonly flags?: (cluster: string) => readonly string[]
-  /** Told what runs. */
+  /** Called with each line of progress. */
   readonly onProgress?: (line: string) => void
 }
 
-/** Starts everything, controllers too. */
+/** Starts everything, including the controllers. */
 export async function startClusters(options: ClustersOptions): Promise<Clusters> {
   const storeAt = options.storeAt ?? ((port: number) => `etcd://127.0.0.1:${port}`)
   const { flags = () => [], onProgress = () => {} } = options
@@ -75,9 +75,7 @@ export async function startClusters(options: ClustersOptions): Promise<Clusters>
         return new Controller(name, storeAt(backbone.port), { ...env, KUBECONFIG: kubeConfig.controller })
       })
       await Promise.all(controllers.map((controller) => controller.start()))
-      onProgress(
-        `cluster ${name}: the definition of MultiClusterLease is installed, ${controllers.length} controllers run`,
-      )
+      onProgress(`cluster ${name}: the MultiClusterLease CRD is installed, ${controllers.length} controllers run`)
       return { name, api, network, backbone, kubeConfig, controllers }
     }),
   )
@@ -98,15 +96,15 @@ function writtenTo(path: string, text: string): string {
   return path
 }
 
-/** A place for one controller process at a time. */
+/** A slot for one controller process at a time. */
 export class Controller {
-  /** Taken by somebody who does something to it. */
+  /** Whether a fault is currently using this controller. */
   isBusy = false
   readonly term = undefined
   readonly cluster: string
-  /** Where it answers, while it runs. */
+  /** Its URL while it runs. */
   url = ''
-  /** What it wrote to its log, from its first start on. */
+  /** Its log output since its first start. */
   log = ''
   readonly #store: string
   readonly #env: Record<string, string>
@@ -118,7 +116,7 @@ export class Controller {
     this.#env = env
   }
 
-  /** Resolves when it serves. */
+  /** Resolves when it serves requests. */
   async start(): Promise<void> {
     const args = ['controller', '--cluster', this.cluster, '--store', this.#store, '--listen', '127.0.0.1:0', '--json']
     const env = { ...process.env, ...this.#env }
@@ -159,7 +157,7 @@ export class Controller {
     this.#process?.kill('SIGCONT')
   }
 
-  /** Whether it answers before others of its cluster. */
+  /** Returns whether it is the primary controller of its cluster. */
   async isFirst(): Promise<boolean> {
     return /^tenure_controller_first\{.*\} 1$/m.test(await this.metrics())
   }

@@ -7,14 +7,14 @@ import { base, components, files, isKustomization, isPatch, readManifest, readme
 const labels = { 'app.kubernetes.io/name': 'tenure-controller' }
 const find = (kind: string) => base.find((manifest) => manifest.kind === kind) as Manifest & { spec: object }
 
-test('every manifest is named by a kustomization of its folder', () => {
+test('the kustomization of each multi-cluster folder names every manifest in it', () => {
   for (const file of files.filter(isKustomization)) {
     const beside = files.filter((other) => dirname(other) === dirname(file) && other !== file)
     expect(filesNamedBy(readManifest(file), file)).toEqual(beside)
   }
 })
 
-test('manifests fit each other by name, namespace and label', () => {
+test('the names, namespaces, and labels in the multi-cluster manifests match each other', () => {
   const namespace = find('Namespace').metadata.name
   for (const manifest of base) {
     expect(manifest.metadata.labels, manifest.kind).toMatchObject(labels)
@@ -35,7 +35,7 @@ test('manifests fit each other by name, namespace and label', () => {
   expect(find('CustomResourceDefinition')).toEqual(readCrd())
 })
 
-test('a patch is for an object that is there', () => {
+test('every patch of the multi-cluster manifests names an existing object', () => {
   const known = base.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
   for (const file of files.filter(isPatch)) {
     const { kind, metadata } = readManifest(file)
@@ -43,12 +43,12 @@ test('a patch is for an object that is there', () => {
   }
 })
 
-test('the rights of a controller are the same in one namespace and in all', () => {
+test('a controller has the same rights in one namespace and in all namespaces', () => {
   const limited = readManifest('components/one-namespace/role.yaml')
   expect(limited['rules']).toEqual(find('ClusterRole')['rules'])
 })
 
-test('the network policy is for the controllers, by the port that their probes ask', () => {
+test('the network policy selects the controllers and allows the port of their probes', () => {
   const policy = readManifest('components/network-policy/networkpolicy.yaml')
   expect(policy.metadata).toMatchObject({ namespace: find('Namespace').metadata.name, labels })
   expect(policy['spec']).toMatchObject({
@@ -59,11 +59,11 @@ test('the network policy is for the controllers, by the port that their probes a
   expect(JSON.stringify(find('Deployment'))).toContain('"ports":[{"name":"health"')
 })
 
-test('the README names every component', () => {
+test('the README of the multi-cluster manifests names every component', () => {
   for (const component of components) expect(readme).toContain(`\`${component}\``)
 })
 
-test('the probes ask where the controller listens', () => {
+test('the probes use the port on which the controller listens', () => {
   const { TENURE_LISTEN: listen } = find('ConfigMap')['data'] as Record<string, string>
   expect(JSON.stringify(find('Deployment'))).toContain(`"containerPort":${listen?.slice(1)}`)
   expect(JSON.stringify(readManifest('components/metrics/deployment-patch.yaml'))).toContain(`"${listen?.slice(1)}"`)

@@ -5,7 +5,7 @@ import { collectionOf, listFilesIn, parseOne, type Manifest } from '../kubernete
 import type { ApiServer } from '../servers/cluster.ts'
 import { requestJson } from '../servers/https-json.ts'
 
-/** Where the manifests are. */
+/** The folder of the manifests. */
 export const folder = join(import.meta.dirname, '../../deploy/multicluster')
 export const files = listFilesIn(folder)
 export const isKustomization = (file: string) => basename(file) === 'kustomization.yaml'
@@ -16,25 +16,25 @@ export const components = files
   .filter((file) => file.startsWith('components/') && isKustomization(file))
   .map((file) => file.slice(0, -'/kustomization.yaml'.length))
 
-/** The one object of a file. */
+/** Returns the only object of a file. */
 export function readManifest(file: string): Manifest {
   return parseOne(readFileSync(join(folder, file), 'utf8'))
 }
 
-/** What the folder's own kustomization applies, in its order. */
+/** The files that the folder's own kustomization applies, in order. */
 export const base = (readManifest('kustomization.yaml') as Manifest & { resources: string[] }).resources.map(
   readManifest,
 )
 
 const contentTypes = { apply: 'application/apply-patch+yaml', patch: 'application/strategic-merge-patch+json' }
 
-/** Where the object is that a manifest describes. */
+/** Returns the API path of the object that a manifest describes. */
 export function pathOf(manifest: Manifest): string {
   const { namespace = '' } = manifest.metadata as { namespace?: string }
   return `${collectionOf(manifest, namespace)}/${manifest.metadata.name}`
 }
 
-/** Applies a manifest, or patches as kustomize does. It fails if the API server finds any fault with it. */
+/** Applies a manifest, or patches as kustomize does. Fails if the API server rejects it or warns about it. */
 export async function applyTo<Result = unknown>(
   { url, ca, adminToken: token }: ApiServer,
   manifest: Manifest,

@@ -12,29 +12,32 @@ import { installCrd } from '../servers/multicluster-crd.ts'
 import { start, type RunningServer } from '../servers/server.ts'
 import { shareCluster } from '../servers/shared-cluster.ts'
 
-/** A cluster with a controller of its own. */
+/** A cluster with its own controller. */
 export interface Site {
   readonly server: ApiServer
-  /** Of the admin; in a file. */
+  /** The path of the admin's kubeconfig. */
   readonly kubeConfig: string
   client(): KubernetesClient
-  /** A store as a pod of this cluster has it. */
+  /** Opens a store as a pod of this cluster does. */
   open(): MulticlusterStore
 }
 
-/** Two clusters and what they share. */
+/** Two clusters, and what they share. */
 export interface TwoClusters {
   readonly east: Site
   readonly west: Site
   readonly global: RunningServer
-  /** There is one of this name in both, and it is the one that the controllers serve. */
+  /** The namespace that exists in both clusters and that the controllers serve. */
   readonly namespace: string
-  /** What a candidate in the west got before the definition of the resource was installed there. */
+  /** The error that a candidate in the west cluster got before the CRD was installed there. */
   readonly tooEarly: unknown
   stop(): Promise<void>
 }
 
-/** Two API servers, each with its controller, and an etcd as global lock. The one in the east is shared with others. */
+/**
+ * Starts two API servers, each with its controller, and an etcd as the global lock. The API server in the east is
+ * shared with other suites.
+ */
 export async function startTwoClusters(): Promise<TwoClusters> {
   const [eastern, western, global] = await Promise.all([shareCluster(), startCluster(), start(etcd)])
   const { namespace } = eastern

@@ -1,6 +1,6 @@
 /**
- * Packages with a mistake in them. The mistake is planted while the sources are read for a bundle: nothing is copied,
- * and nothing that others read is changed.
+ * Builds packages that contain a mutant. The edit is made while the bundler reads the sources, so no source file is
+ * copied or changed.
  */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,29 +11,30 @@ import { bundle, type PackageName } from '../../scripts/build.js'
 
 const root = join(import.meta.dirname, '../..')
 
-/** A text that occurs exactly once in a file, and what stands there instead. */
+/** A text that must occur exactly once in a file, and its replacement. */
 export interface Edit {
-  /** Below `src` of the package, such as `stores/rules.ts`. */
+  /** The path below `src` of the package, such as `stores/rules.ts`. */
   readonly file: string
   readonly find: string
   readonly replace: string
 }
 
-/** One mistake. It takes several edits where two guards keep the same promise. */
+/** One mutant. It has several edits where two guards protect the same guarantee. */
 export interface Mutation extends Edit {
   readonly name: string
   readonly also?: readonly Edit[]
-  /** Whose `src` the files are in. Default: the library. */
+  /** The package that contains the files. Default: the library. */
   readonly package?: PackageName
 }
 
 /**
- * Loads modules of the library with a mistake in them into this process. They share what they import, and share nothing
- * with other mutants or with the library itself.
+ * Loads modules of the library with a mutant into this process. These modules share their imports with each other, but
+ * with no other mutant and not with the real library.
  *
  * @example
  * const mutation = { name: 'no term bump', file: 'stores/rules.ts', find: 'afterTerm + 1', replace: 'afterTerm' }
- * const { memory } = await loadMutant<{ memory: typeof import('../../packages/tenure/src/stores/memory.ts') }>(mutation, {
+ * const { memory } = await loadMutant<{ memory: typeof import('../../packages/tenure/src/stores/memory.ts')
+ * }>(mutation, {
  *   memory: 'stores/memory.ts',
  * })
  */
@@ -56,7 +57,7 @@ export async function loadMutant<Modules extends object>(
     input: 'mutant',
     platform: 'node',
     external: ['fs-native-extensions'],
-    // Other packages use the library by its name.
+    // Other packages import the library by its name.
     resolve: {
       alias: {
         ...Object.fromEntries(
@@ -72,14 +73,14 @@ export async function loadMutant<Modules extends object>(
   })
   const { output } = await built.generate({ format: 'esm', codeSplitting: false })
   await built.close()
-  // Without a name of its own, every line of a stack would show the whole program.
+  // Without a source URL, every line of a stack trace would contain the whole program.
   const text = `${output[0].code}\n//# sourceURL=mutant.js`
   return import(/* @vite-ignore */ `data:text/javascript;base64,${Buffer.from(text).toString('base64')}`)
 }
 
 /**
- * Builds a package with a mistake in it, for other processes, into a folder that is removed after the test. Returns that
- * folder: it has the package's `dist` and `bin`.
+ * Builds a package with a mutant for other processes, into a folder that is removed after the test. Returns that
+ * folder, which contains the package's `dist` and `bin`.
  */
 export async function buildMutant(name: PackageName, edits: readonly Edit[]): Promise<string> {
   const place = mkdtempSync(join(tmpdir(), 'tenure-mutant-'))
@@ -87,7 +88,7 @@ export async function buildMutant(name: PackageName, edits: readonly Edit[]): Pr
   const own = join(root, 'packages', name)
   const folder = join(place, name)
   mkdirSync(join(folder, 'bin'), { recursive: true })
-  // The packages that it uses are found where the package itself finds them.
+  // Links the dependencies, so that the mutant resolves them like the real package.
   for (const [from, to] of [[root, place] as const, [own, folder] as const]) {
     const packages = join(from, 'node_modules')
     if (existsSync(packages)) symlinkSync(packages, join(to, 'node_modules'))
@@ -99,7 +100,7 @@ export async function buildMutant(name: PackageName, edits: readonly Edit[]): Pr
   return folder
 }
 
-/** Makes the edits while their files are read. Each must find its text once. */
+/** Makes the edits while their files are read. Each must find its text exactly once. */
 function plant(source: string, edits: readonly Edit[]): Plugin {
   const planted = new Set<Edit>()
   return {
@@ -110,7 +111,10 @@ function plant(source: string, edits: readonly Edit[]): Plugin {
       let code = readFileSync(id, 'utf8')
       for (const edit of own) {
         const parts = code.split(edit.find)
-        if (parts.length !== 2) throw new Error(`${edit.file} has ${parts.length - 1} times: ${edit.find}`)
+        if (parts.length !== 2)
+          throw new Error(
+            `${edit.file} contains this text ${parts.length - 1} times, but it must occur once: ${edit.find}`,
+          )
         code = parts.join(edit.replace)
         planted.add(edit)
       }
@@ -118,7 +122,8 @@ function plant(source: string, edits: readonly Edit[]): Plugin {
     },
     buildEnd(error) {
       if (error) return
-      for (const edit of edits) if (!planted.has(edit)) throw new Error(`${edit.file} is no part of what was built`)
+      for (const edit of edits)
+        if (!planted.has(edit)) throw new Error(`${edit.file} is not part of the build, so the edit was not made`)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert/strict'
 
-/** Only a failed check counts: a mutant that breaks in some other way shows nothing about the check. */
+/** Only a failed check counts. A mutant that breaks in another way proves nothing about the check. */
 export async function passes(run: () => Promise<void>): Promise<boolean> {
   try {
     await run()

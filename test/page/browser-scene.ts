@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest'
 import { pathOf } from '../servers/find.ts'
 import { programs } from '../servers/programs.ts'
 
-/** A browser for a whole suite. */
+/** Launches a browser for a whole suite. */
 export function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: pathOf(programs.chromium),
@@ -13,13 +13,13 @@ export function launch(): Promise<Browser> {
 
 export interface Opened {
   readonly page: Page
-  /** What went wrong in it: errors of the script, and what the policy has refused. */
+  /** The errors of the page: script errors, and violations of the content security policy. */
   readonly faults: string[]
-  /** Origins that it has asked for anything. */
+  /** The origins that the page has requested. */
   readonly origins: Set<string>
 }
 
-/** Opens a page of its own, with nothing from any page before. */
+/** Opens a new page in a fresh context. */
 export async function open(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Opened> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
   onTestFinished(() => context.close())
@@ -32,7 +32,7 @@ export async function open(browser: Browser, url: string, options: BrowserContex
     void dialog.dismiss()
   })
   page.on('console', (message) => {
-    // A browser notes every answer that is a refusal, and every connection that breaks off.
+    // Browsers log every refused request and every broken connection as an error.
     if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text())) faults.push(message.text())
   })
   page.on('request', (request) => origins.add(new URL(request.url()).origin))
@@ -40,7 +40,7 @@ export async function open(browser: Browser, url: string, options: BrowserContex
   return { page, faults, origins }
 }
 
-/** Campaigns and the like, of a service without authentication. */
+/** Sends campaigns and other requests to a service. */
 export function client(url: string, token?: string) {
   return async (path: string, body?: object, method = body ? 'POST' : 'GET') => {
     const answer = await fetch(`${url}/v1/${path}`, {
@@ -51,7 +51,7 @@ export function client(url: string, token?: string) {
       },
       ...(body && { body: JSON.stringify(body) }),
     })
-    expect(answer.ok, `${path} is answered with ${answer.status}`).toBe(true)
+    expect(answer.ok, `${path} returned ${answer.status}`).toBe(true)
     return (await answer.json()) as Record<string, unknown>
   }
 }

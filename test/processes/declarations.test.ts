@@ -15,8 +15,8 @@ interface Manifest {
 const compiler = join(root, 'node_modules/typescript-7/bin/tsc')
 
 /**
- * A project of a user that has installed a package and the types of Node, and nothing else. The package is copied: where
- * it is a link, the compiler also finds what the workspace has.
+ * A user's project with only the package and the types of Node installed. The package is copied, because through a link
+ * the compiler would also find the packages of the workspace.
  */
 function projectWith(folder: string): string {
   const project = mkdtempSync(join(tmpdir(), 'tenure-declarations-'))
@@ -54,7 +54,7 @@ const workspaces = new Map(
 
 const strict = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--lib', 'es2022', '--noEmit']
 
-/** What the compiler says about our own declarations, and about the program. */
+/** Returns the compiler's diagnostics for our own declarations and for the program. */
 async function compile(project: string): Promise<string[]> {
   const args = [compiler, ...strict, 'main.mts']
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: project }).catch(

@@ -11,7 +11,7 @@ const blocks = documents.flatMap((document) => findBlocks(document, readDocument
 const code = blocks.filter(({ info }) => info[0] === 'js' || info[0] === 'ts')
 const programs = code.filter(({ info }) => info.includes('run'))
 
-/** What an excerpt may use without showing where it comes from. */
+/** What an excerpt may use without showing its declaration. */
 const given = `
 declare const store: import('tenure').LeaseStore
 declare const leadership: import('tenure').Leadership
@@ -36,13 +36,13 @@ declare const storage: import('tenure').TtlStorage<string, string>
 
 const run = promisify(execFile)
 
-/** Runs a program in an empty folder that has nothing but the built package installed. */
+/** Runs a program in an empty folder with only the built package installed. */
 async function runProgram(program: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-docs-'))
   try {
     mkdirSync(join(folder, 'node_modules'))
     symlinkSync(join(root, 'packages/tenure'), join(folder, 'node_modules/tenure'), 'dir')
-    // Nobody watches here what the reader is given half a minute to watch.
+    // The document gives the reader half a minute to watch; the test does not need it.
     writeFileSync(join(folder, 'main.mjs'), program.replace('wait(30_000', 'wait(300'))
     const { stdout } = await run(process.execPath, ['main.mjs'], { cwd: folder, timeout: 80_000 })
     return stdout
@@ -53,21 +53,21 @@ async function runProgram(program: string): Promise<string> {
 
 const name = ({ document, line }: Block) => `${document}:${line}`
 
-describe('a program of the documents runs to its end', () => {
+describe('a program in the documents runs to completion', () => {
   test.concurrent.for(programs.map((block) => [name(block), block] as const))(
-    '%s',
+    'the program in %s runs to completion',
     { timeout: 90_000 },
     async ([, block]) => {
       await runProgram(block.code)
     },
   )
 
-  test('and one that fails is noticed', async () => {
+  test('a program in the documents that fails is reported', async () => {
     await expect(runProgram("import { nothing } from 'tenure'")).rejects.toThrow('nothing')
   })
 })
 
-test('the first program is the same wherever it is shown, and is at most ten lines', () => {
+test('the first program is the same wherever it is shown and has at most ten lines', () => {
   const first = programs.find((block) => block.document === 'README.md')
   expect(first?.code).toContain('await lead(')
   expect(first?.code.split('\n').length).toBeLessThanOrEqual(10)
@@ -75,7 +75,7 @@ test('the first program is the same wherever it is shown, and is at most ten lin
   expect(example.replaceAll(/^\/\/.*\n/gm, '').trim()).toBe(first?.code)
 })
 
-test('the clean shutdown is one', async () => {
+test('the shutdown example in the documents shuts down cleanly', async () => {
   const shown = code.find(
     ({ document, code }) => document === 'docs/guide/styles.md' && code.includes('const stopping'),
   )
@@ -91,7 +91,7 @@ test('the clean shutdown is one', async () => {
   expect(await runProgram(program)).toBe('ended\n')
 })
 
-/** Compiles excerpts as modules in a folder from where every package of the workspace can be imported. */
+/** Compiles excerpts as modules in a folder from which every package of the workspace can be imported. */
 async function compile(excerpts: readonly Block[]): Promise<string[]> {
   mkdirSync(join(root, 'node_modules/.cache'), { recursive: true })
   const folder = mkdtempSync(join(root, 'node_modules/.cache/tenure-docs-'))
@@ -104,7 +104,7 @@ async function compile(excerpts: readonly Block[]): Promise<string[]> {
     })
     const project = {
       extends: join(root, 'tsconfig.base.json'),
-      // What an excerpt declares is often for the reader to use.
+      // An excerpt often declares what only the reader uses.
       compilerOptions: { noEmit: true, allowJs: true, checkJs: true, noUnusedLocals: false, noUnusedParameters: false },
       files: ['given.d.ts', ...files],
     }
@@ -114,7 +114,7 @@ async function compile(excerpts: readonly Block[]): Promise<string[]> {
       ({ stdout }) => stdout,
       (error: { stdout: string }) => error.stdout,
     )
-    // Lines that are indented explain the one above.
+    // Indented lines explain the line above.
     const lines = found.split('\n').filter((line) => line !== '' && !line.startsWith(' '))
     return lines.map((line) => {
       const [, index, at, message] = /^excerpt-(\d+)\.\w+\((\d+),\d+\): (.*)$/.exec(line) ?? []
@@ -131,7 +131,7 @@ test('all code in the documents compiles', async () => {
   expect(await compile(code)).toEqual([])
 })
 
-test('code that does not fit the library is noticed, with its place', async () => {
+test('code in the documents that does not fit the library is reported with its location', async () => {
   const wrong = (line: number, language: string, text: string) => ({
     document: 'a.md',
     line,
@@ -141,11 +141,11 @@ test('code that does not fit the library is noticed, with its place', async () =
   const placesIn = async (...excerpts: Block[]) => (await compile(excerpts)).map((text) => text.split(' ')[0])
   const right = wrong(30, 'js', 'leadership.term')
   expect(await placesIn(wrong(7, 'ts', '\nleadership.trem'), right)).toEqual(['a.md:8'])
-  // What cannot be parsed is all that the compiler tells.
+  // The compiler reports nothing else about code that it cannot parse.
   expect(new Set(await placesIn(wrong(20, 'js', 'const = 1'), right))).toEqual(new Set(['a.md:20']))
 })
 
-test.each(documents)('every link of %s leads somewhere', (document) => {
+test.each(documents)('every link in %s points to an existing target', (document) => {
   expect(findDeadLinks(document, readDocument(document))).toEqual([])
 })
 
@@ -159,7 +159,7 @@ test('every script that a document names exists', () => {
   expect(missing).toEqual([])
 })
 
-test('dead links, scripts and blocks are found where they are planted', () => {
+test('dead links, unknown scripts, and unclosed blocks are reported', () => {
   const text = [
     '# A Title, with `code`',
     '[a](LICENSE) [b](gone.md) [c](#a-title-with-code) [d](#nowhere) [e](https://example.com) `[f](x.md)`',
@@ -173,7 +173,7 @@ test('dead links, scripts and blocks are found where they are planted', () => {
   expect(() => findBlocks('a.md', '```js\n1')).toThrow('a.md:2')
 })
 
-test('ARCHITECTURE.md names every file and folder of the library, and nothing that is not there', () => {
+test('ARCHITECTURE.md names exactly the files and folders of the library', () => {
   const listing = findBlocks('ARCHITECTURE.md', readDocument('ARCHITECTURE.md')).find(({ info }) => info[0] === 'text')
   const named = [...(listing?.code ?? '').matchAll(/^ {2}([\w/.-]+)/gm)].map((match) => match[1] ?? '')
   const files = readdirSync(join(root, 'packages/tenure/src'), { recursive: true, encoding: 'utf8' }).filter((path) =>

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 const examples = join(root, 'examples')
 
-/** Where an example's leases lie, apart from those of every other test. */
+/** Creates a folder for an example's leases, separate from every other test. */
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-examples-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -43,14 +43,14 @@ function start(name: string, folder: string, env: Record<string, string> = {}) {
   }
 }
 
-/** Runs one to its end. */
+/** Runs an example to completion. */
 async function runExample(name: string, env: Record<string, string> = {}): Promise<string[]> {
   const example = start(name, newFolder(), env)
   await example.ends()
   return example.lines()
 }
 
-test('every example has a test here or, if it needs a cluster, the service or the command, there', () => {
+test('every example has a test here, or in another suite if it needs a cluster, the service, or the command', () => {
   const programs = join(root, 'test/programs')
   const recipes = readdirSync(join(programs, 'recipes')).map((file) => join('recipes', file))
   const others = [
@@ -70,7 +70,7 @@ test('every example has a test here or, if it needs a cluster, the service or th
   for (const name of names) expect(tested).toMatch(new RegExp(`test\\(['"]${name}: |name: '${name}'`))
 })
 
-test('every example says on top what it shows, and imports the library by its name', () => {
+test('every example starts with a comment about what it shows and imports the library by its name', () => {
   const programs = readdirSync(examples).filter((name) => existsSync(join(examples, name, 'main.mjs')))
   expect(programs).toContain('first-program')
   for (const name of programs) {
@@ -81,7 +81,7 @@ test('every example says on top what it shows, and imports the library by its na
   }
 })
 
-test("first-program: it is the README's, has at most ten lines, leads, and is followed when it is killed", async () => {
+test("first-program: it equals the README's program, has at most ten lines, leads, and has a successor when it is killed", async () => {
   const text = readFileSync(join(examples, 'first-program/main.mjs'), 'utf8')
   const code = text.replace(/^\/\/.*\n/gm, '')
   expect(code.trim().split('\n').length).toBeLessThanOrEqual(10)
@@ -96,7 +96,7 @@ test("first-program: it is the README's, has at most ten lines, leads, and is fo
   await second.says(`Process ${second.pid} leads in term 2, for 30 s.`)
 })
 
-test('elector: the work settles before the lease goes to the other one, who finds the carry', async () => {
+test('elector: the work settles before the lease is handed over, and the successor reads the checkpoint', async () => {
   const lines = await runExample('elector')
   expect(lines.filter((line) => line.startsWith('a '))).toEqual([
     'a is elected, term 1',
@@ -112,7 +112,7 @@ test('elector: the work settles before the lease goes to the other one, who find
   ])
 })
 
-test('manager-loop: one of two processes works, and the other one after it', async () => {
+test('manager-loop: one of two processes works, and the other one works after it', async () => {
   const folder = newFolder()
   const first = start('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '3' })
   await first.says('pod-a processes jobs, round 1')
@@ -127,14 +127,14 @@ test('manager-loop: one of two processes works, and the other one after it', asy
   expect(second.lines()).toEqual(said('pod-b', [1, 2]))
 })
 
-test('manager-loop: SIGTERM in mid-round lets the other one work only after that round', async () => {
+test('manager-loop: on SIGTERM during a round, the other process works only after that round', async () => {
   const folder = newFolder()
   const first = start('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '1000', ROUND_MS: '2000' })
   await first.says('pod-a processes jobs, round 1')
   const second = start('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '1' })
   first.kill('SIGTERM')
   await second.says('pod-b processes jobs, round 1')
-  // What the first one wrote before that has arrived, but may not have been read yet.
+  // The output of the first process has arrived, but this process may not have read it yet.
   await new Promise((resolve) => setTimeout(resolve, 0))
   await new Promise((resolve) => setImmediate(resolve))
   expect(first.lines()).toContain('pod-a is done with round 1')
@@ -149,7 +149,7 @@ test('manager-loop: SIGTERM stops it cleanly', async () => {
   expect(example.lines().at(-1)).toBe('pod-a stopped')
 })
 
-test('manager-wait: the one that waits takes over when the leader is killed', async () => {
+test('manager-wait: the waiting process takes over when the leader is killed', async () => {
   const folder = newFolder()
   const first = start('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
   await first.says('pod-a leads in term 1')
@@ -179,7 +179,7 @@ test('manager-wait: SIGTERM ends the wait', async () => {
   await leader.ends()
 })
 
-test('elections: one of two leads a key until it releases it', async () => {
+test('elections: one of two instances leads a key until it releases it', async () => {
   expect(await runExample('elections')).toEqual([
     'first leads: true',
     'second leads: false',
@@ -191,7 +191,7 @@ test('elections: one of two leads a key until it releases it', async () => {
   ])
 })
 
-test('leader-elector: its callbacks come in order, and a standby takes over on SIGTERM', async () => {
+test('leader-elector: its callbacks run in order, and a standby takes over on SIGTERM', async () => {
   const folder = newFolder()
   const first = start('leader-elector', folder, { POD_NAME: 'pod-a', RUN_SECONDS: '60' })
   await first.says('pod-a started leading in term 1')
@@ -219,7 +219,7 @@ test('leader-elector: its callbacks come in order, and a standby takes over on S
   ])
 })
 
-test('leader-elector: it ends by itself', async () => {
+test('leader-elector: it ends on its own', async () => {
   expect((await runExample('leader-elector', { POD_NAME: 'pod-a', RUN_SECONDS: '0.5' })).at(-1)).toBe(
     'pod-a leads: false',
   )
@@ -234,7 +234,7 @@ test('fencing: the late write of a former leader is refused', async () => {
   ])
 })
 
-/** Another program, and what it says. */
+/** Starts another program and collects its output. */
 function run(program: string, args: readonly string[], options: { readonly env: NodeJS.ProcessEnv }) {
   const child = spawn(program, args, options)
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -247,7 +247,7 @@ function run(program: string, args: readonly string[], options: { readonly env: 
   return { child, said, ended }
 }
 
-/** Lines that several processes wrote, once they are so many. */
+/** Returns the matching lines of several processes, once there are this many. */
 async function linesOfAll(all: readonly ReturnType<typeof start>[], pattern: RegExp, count: number): Promise<string[]> {
   const lines = () => all.flatMap((example) => example.lines()).filter((line) => pattern.test(line))
   await vi.waitUntil(() => lines().length >= count, { timeout: 40_000, interval: 20 })
@@ -259,14 +259,14 @@ const endAll = async (all: readonly ReturnType<typeof start>[]) => {
   await Promise.all(all.map((example) => example.ends()))
 }
 
-/** No two of them name the same time. */
+/** Checks that no two lines name the same time. */
 function expectOnce(lines: readonly string[]): void {
   const times = lines.map((line) => /\d{4}-\S+Z/.exec(line)?.[0])
   expect(times).not.toContain(undefined)
   expect(new Set(times).size, lines.join('\n')).toBe(times.length)
 }
 
-test('jobs: each time is run by one process, also after one was killed, and the migration once', async () => {
+test('jobs: one process runs each slot, even after a process was killed, and the migration runs once', async () => {
   const folder = newFolder()
   const [first, ...others] = Array.from({ length: 3 }, () => start('jobs', folder))
   if (!first) return
@@ -278,16 +278,16 @@ test('jobs: each time is run by one process, also after one was killed, and the 
   await endAll(others)
 })
 
-test('jobs-croner: what croner starts in each process runs in one of them, and so does what tenure starts', async () => {
+test('jobs-croner: one process runs what croner starts in every process, and what tenure starts', async () => {
   const folder = newFolder()
   const all = Array.from({ length: 2 }, () => start('jobs-croner', folder))
-  // One of them is skipped only where another one has run.
+  // A process skips a run only if another one has run it.
   await linesOfAll(all, /: skipped$/, 2)
   expectOnce(await linesOfAll(all, /reports by tenure/, 2))
   await endAll(all)
 })
 
-test('jobs-fastify: the job runs in one of two servers, which shows what became of it', async () => {
+test('jobs-fastify: one of two servers runs the job and shows its outcome', async () => {
   const folder = newFolder()
   const all = Array.from({ length: 2 }, () => start('jobs-fastify', folder))
   expectOnce(await linesOfAll(all, /: syncs/, 3))
@@ -299,7 +299,7 @@ test('jobs-fastify: the job runs in one of two servers, which shows what became 
   await endAll(all)
 })
 
-test('jobs-nextjs: the hook begins the job in a server of Node, and nowhere else', async () => {
+test('jobs-nextjs: the hook starts the job only in a Node server', async () => {
   const folder = newFolder()
   const hook = new URL('../../examples/jobs-nextjs/instrumentation.js', import.meta.url).href
   const server = (env: Record<string, string>) => {
@@ -317,7 +317,7 @@ test('jobs-nextjs: the hook begins the job in a server of Node, and nowhere else
   expectOnce(both.flatMap(({ said }) => said()))
 })
 
-test('jobs-worker-threads: each time is run by one thread of two processes', async () => {
+test('jobs-worker-threads: one thread of two processes runs each slot', async () => {
   const folder = newFolder()
   const all = Array.from({ length: 2 }, () => start('jobs-worker-threads', folder))
   expectOnce(await linesOfAll(all, /^thread \d+ syncs/, 5))

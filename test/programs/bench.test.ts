@@ -8,14 +8,16 @@ import { clusterPrograms } from '../servers/cluster.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 
-test('the benchmark runs, and writes down each figure with its goal', { timeout: 90_000 }, () => check('bench.js', 23))
+test('npm run bench runs and writes each figure with its goal', { timeout: 90_000 }, () => check('bench.js', 23))
 
 describeWithPrograms([programs.etcd], 'the benchmark of the service', () => {
-  test('runs, and writes down each figure with its goal', { timeout: 120_000 }, () => check('service.js', 7))
+  test('npm run bench:service runs and writes each figure with its goal', { timeout: 120_000 }, () =>
+    check('service.js', 7),
+  )
 })
 
 describeWithPrograms([programs.etcd], 'the benchmark of replicas', () => {
-  test('runs, and writes down each figure with its goal', { timeout: 180_000 }, async () => {
+  test('npm run bench:cluster runs and writes each figure with its goal', { timeout: 180_000 }, async () => {
     const { results, tables } = await check('cluster.js', 7)
     expect(results.find(({ unit }: { unit: string }) => unit === 'writes')).toMatchObject({ value: 0 })
     const rowsOf = (table: string) => tables.find(({ name }: { name: string }) => name === table).rows
@@ -25,13 +27,13 @@ describeWithPrograms([programs.etcd], 'the benchmark of replicas', () => {
 })
 
 describeWithPrograms([programs.etcd, programs.postgres, programs.redis], 'the benchmark of the stores', () => {
-  test('runs, and writes down each figure with its goal', { timeout: 180_000 }, async () => {
+  test('npm run bench:stores runs and writes each figure with its goal', { timeout: 180_000 }, async () => {
     const { tables } = await check('stores.js', 15)
     const { rows } = tables[0]
     for (const server of ['etcd', 'PostgreSQL', 'Redis']) {
       const contenders = rows.filter((row: { server: string }) => row.server === server)
       expect(contenders[0].contender).toBe('Tenure')
-      expect(contenders.length, `somebody beside Tenure on ${server}`).toBeGreaterThan(1)
+      expect(contenders.length, `Tenure and at least one other contender on ${server}`).toBeGreaterThan(1)
     }
     for (const { contender, failOverMs, handOverMs } of rows) {
       expect(Math.min(failOverMs, handOverMs), contender).toBeGreaterThan(0)
@@ -40,11 +42,15 @@ describeWithPrograms([programs.etcd, programs.postgres, programs.redis], 'the be
 })
 
 describeWithPrograms([programs.chromium], 'the benchmark of the page', () => {
-  test('runs, and writes down each figure with its goal', { timeout: 120_000 }, () => check('page-view.js', 6))
+  test('npm run bench:page runs and writes each figure with its goal', { timeout: 120_000 }, () =>
+    check('page-view.js', 6),
+  )
 })
 
 describeWithPrograms(clusterPrograms, 'the benchmark of clusters', () => {
-  test('runs, and writes down each figure with its goal', { timeout: 180_000 }, () => check('multicluster.js', 10))
+  test('npm run bench:multicluster runs and writes each figure with its goal', { timeout: 180_000 }, () =>
+    check('multicluster.js', 10),
+  )
 })
 
 async function check(name: string, figures: number) {

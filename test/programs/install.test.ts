@@ -24,7 +24,7 @@ function temporaryFolder(): string {
   return folder
 }
 
-/** Runs npm with another Node, and gives what it said. */
+/** Runs npm with another Node, and returns its output. */
 async function npm(node: Program, cwd: string, ...args: string[]): Promise<string> {
   const env = { ...process.env, PATH: `${dirname(pathOf(node))}${delimiter}${process.env['PATH']}` }
   const { stdout, stderr } = await promisify(execFile)('npm', args, { cwd, env, timeout: 110_000 })
@@ -32,7 +32,7 @@ async function npm(node: Program, cwd: string, ...args: string[]): Promise<strin
 }
 
 describeWithPrograms([programs.node22], 'the image', () => {
-  test('holds what its lockfile names, and runs', { timeout: 120_000 }, async () => {
+  test('the image installs what its lockfile names, and runs', { timeout: 120_000 }, async () => {
     const image = temporaryFolder()
     for (const [, from, to = ''] of finalStage.matchAll(/^COPY (?:--from=build \/src\/)?(.+) (\S+)$/gm)) {
       for (const path of from?.split(' ') ?? []) {
@@ -66,9 +66,13 @@ describeWithPrograms([programs.node22], 'the image', () => {
 })
 
 describeWithPrograms([programs.node20], 'on the oldest Node that is supported', () => {
-  test('no package of the project asks for a newer one', { timeout: 120_000 }, async () => {
-    const said = await npm(programs.node20, root, 'ci', '--dry-run', '--ignore-scripts')
-    expect(said).toMatch(/(added|changed) \d+ packages?|up to date/)
-    expect(said).not.toContain('EBADENGINE')
-  })
+  test(
+    'no package of the project requires a newer Node than the oldest supported one',
+    { timeout: 120_000 },
+    async () => {
+      const said = await npm(programs.node20, root, 'ci', '--dry-run', '--ignore-scripts')
+      expect(said).toMatch(/(added|changed) \d+ packages?|up to date/)
+      expect(said).not.toContain('EBADENGINE')
+    },
+  )
 })

@@ -14,7 +14,7 @@ import type { RunningServer } from '../servers/server.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 import { serveOn } from '../service/serve.ts'
 
-/** A project of a user, with the package as it was built. */
+/** A user's project with the built package. */
 const project = mkdtempSync(join(tmpdir(), 'tenure-runtimes-'))
 mkdirSync(join(project, 'node_modules'))
 symlinkSync(join(root, 'packages/tenure'), join(project, 'node_modules/tenure'))
@@ -24,9 +24,9 @@ afterAll(() => rmSync(project, { recursive: true }))
 
 interface Runtime {
   readonly program: Program
-  /** Before the script. */
+  /** The arguments before the script. */
   readonly args?: readonly string[]
-  /** Also runs the service and the command line. */
+  /** Whether it also runs the service and the command line. */
   readonly isNode: boolean
 }
 
@@ -38,7 +38,7 @@ const runtimes: Readonly<Record<string, Runtime>> = {
   Deno: { program: programs.deno, args: ['run', '--allow-all', '--no-lock'], isNode: false },
 }
 
-/** Runs a script of the project, and gives what it told. Whatever it writes to standard error is a failure. */
+/** Runs a script of the project, and returns its output. Any output on standard error is a failure. */
 async function run({ program, args = [] }: Runtime, script: string, ...values: string[]): Promise<unknown[]> {
   const all = [...args, join(project, script), ...values]
   const { stdout, stderr } = await promisify(execFile)(pathOf(program), all, { cwd: project, timeout: 25_000 })
@@ -60,19 +60,19 @@ describe.each(Object.entries(runtimes))('the library on %s', (name, runtime) => 
     const led = { first: 1, second: 2, carry: 'of term 1', watched: true }
     const noFileStore = { code: 'LOCK_UNAVAILABLE', message: expect.stringContaining('does not work on Deno') }
 
-    test('leads in memory, through files and through a service, or says why not', async () => {
+    test('the library leads in memory, through files, and through a service, or says why it cannot', async () => {
       const files = pathToFileURL(mkdtempSync(join(project, 'leases-'))).href
       const told = await run(runtime, 'lead.mjs', 'memory:', files, service.url)
       expect(told).toEqual([led, name === 'Deno' ? noFileStore : led, led])
     })
 
-    test('leads from a CommonJS module', async () => {
+    test('the library leads from a CommonJS module', async () => {
       expect(await run(runtime, 'require.cjs')).toEqual([{ term: 1 }])
     })
 
     if (name === 'Deno') return
 
-    test('is known to be dead as soon as it was killed', async () => {
+    test('a killed leader is detected as dead at once', async () => {
       const directory = mkdtempSync(join(project, 'leases-'))
       const holder = spawn(pathOf(runtime.program), [join(project, 'hold.mjs'), directory], {
         cwd: project,
@@ -92,7 +92,7 @@ describe.each(Object.entries(runtimes))('the library on %s', (name, runtime) => 
 
     if (!runtime.isNode) return
 
-    test('runs commands', async () => {
+    test('the command line runs on this runtime', async () => {
       const store = pathToFileURL(mkdtempSync(join(project, 'leases-'))).href
       const command = ['run', 'jobs', '--store', store, '--once', '--', 'sh', '-c', 'echo "term $TENURE_TERM"']
       const { stdout } = await promisify(execFile)(

@@ -25,7 +25,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'packages/tenure/package.jso
 }
 const entries = Object.keys(manifest.exports).filter((entry) => !entry.endsWith('.json'))
 
-/** Uses every entry point, and some of the types. */
+/** Uses every entry point and some of the types. */
 const program = `
 ${entries.map((entry, index) => `import * as entry${index} from 'tenure${entry.slice(1)}'`).join('\n')}
 import { lead, memoryStore, type Leadership } from 'tenure'
@@ -38,14 +38,14 @@ export const work = async ({ term, signal }: Leadership): Promise<number> => {
 void lead({ store: memoryStore(), election: 'jobs' }, work)
 `
 
-/** A project of a user, with the package as it was built, as an ES module and as a CommonJS module. */
+/** A user's project with the built package, as an ES module and as a CommonJS module. */
 const project = mkdtempSync(join(tmpdir(), 'tenure-typescript-'))
 afterAll(() => rmSync(project, { recursive: true }))
 mkdirSync(join(project, 'node_modules'))
 symlinkSync(join(root, 'packages/tenure'), join(project, 'node_modules/tenure'))
 for (const file of ['main.mts', 'main.cts']) writeFileSync(join(project, file), program)
 
-/** The codes of the compiler's errors, each with the end of the file's name. Declarations are checked too. */
+/** Returns the codes of the compiler's errors, each with the end of the file name. Declarations are checked too. */
 async function compile(version: Version, ...options: string[]): Promise<string[]> {
   const compiler = pathOf(compilers[version])
   const types = join(dirname(compiler), '..', '..', '@types')
@@ -59,13 +59,13 @@ async function compile(version: Version, ...options: string[]): Promise<string[]
 }
 
 const both = ['main.mts', 'main.cts']
-/** A CommonJS module cannot import an ES module. */
+/** This version lets no CommonJS module import an ES module. */
 const notFromCommonJs = ['.cts TS1479']
 
 describe.each(Object.keys(compilers) as Version[])('TypeScript %s', { timeout: 120_000 }, (version) => {
   describeWithPrograms([compilers[version]], 'with the types of the package', () => {
     if (version === '5.5') {
-      test('does not understand them, unless it leaves libraries unchecked', async () => {
+      test(`TypeScript ${version} does not understand the types unless it skips the check of libraries`, async () => {
         expect(await compile(version, '--module', 'nodenext', 'main.mts')).toEqual(['.ts TS2314'])
         expect(await compile(version, '--module', 'nodenext', '--skipLibCheck', 'main.mts')).toEqual([])
       })
@@ -73,18 +73,18 @@ describe.each(Object.keys(compilers) as Version[])('TypeScript %s', { timeout: 1
     }
 
     const expected = Number(version) >= 5.8 ? [] : notFromCommonJs
-    test(`compiles ES modules, ${expected.length > 0 ? 'but not' : 'and'} CommonJS modules`, async () => {
+    test(`TypeScript ${version} compiles ES modules, ${expected.length > 0 ? 'but not' : 'and'} CommonJS modules`, async () => {
       expect(await compile(version, '--module', 'nodenext', ...both)).toEqual(expected)
     })
 
-    // The oldest and the newest: each run takes seconds.
+    // Only the oldest and the newest, because each run takes seconds.
     if (version !== '5.6' && version !== '7.0') return
 
-    test('compiles for a bundler', async () => {
+    test(`TypeScript ${version} compiles for a bundler`, async () => {
       expect(await compile(version, '--module', 'esnext', '--moduleResolution', 'bundler', 'main.mts')).toEqual([])
     })
 
-    test('cannot compile CommonJS modules for node16', async () => {
+    test(`TypeScript ${version} cannot compile CommonJS modules for node16`, async () => {
       expect(await compile(version, '--module', 'node16', ...both)).toEqual(notFromCommonJs)
     })
   })

@@ -1,4 +1,4 @@
-/** Packages that examples use, and tests install in a folder of their own. */
+/** Packages that examples use. Tests install them in a separate folder. */
 declare module '@nestjs/common'
 declare module '@nestjs/core'
 declare module '@nestjs/schedule'

@@ -9,20 +9,20 @@ import { findBlocks, readDocument, root } from '../documents.ts'
 const document = 'docs/how-to/recipes.md'
 const program = join(root, 'packages/cli/bin/tenure.js')
 
-/** How long a test waits for something that happens soon, on a machine that is busy. */
+/** How long a test waits for something that usually happens soon, with slack for a busy machine. */
 export const patience = { timeout: 25_000, interval: 20 }
 
 /** For tests that wait several times. */
 export const unhurried = { timeout: 90_000 }
 
-/** A block of the document that shows this language below this heading. */
+/** Returns the block in this language below this heading of the document. */
 export function shown(heading: string, language: string, nth = 0): string {
   const section = readDocument(document)
     .split(/^## /m)
     .find((text) => text.startsWith(`${heading}\n`))
   const blocks = findBlocks(document, section ?? '').filter(({ info }) => info[0] === language && info[1] !== 'norun')
   const block = blocks[nth]
-  if (!block) throw new Error(`${document} shows no ${language} below "${heading}"`)
+  if (!block) throw new Error(`${document} has no ${language} block below "${heading}"`)
   return block.code
 }
 
@@ -31,24 +31,24 @@ export function exampleFile(...path: string[]): string {
   return join(root, 'examples', ...path)
 }
 
-/** What a shell runs on one machine. */
+/** A shell script that runs as one machine. */
 export interface Machine {
   readonly child: ChildProcess
-  /** What it wrote to standard output and standard error. */
+  /** Its standard output and standard error. */
   readonly output: { out: string; error: string }
-  /** The exit code, or the signal. */
+  /** Resolves with the exit code or the signal. */
   readonly ended: Promise<number | string>
   says(text: string): Promise<void>
 }
 
-/** A folder with `tenure` on the PATH, in which recipes are followed. */
+/** A folder with `tenure` on the PATH, in which recipes run. */
 export interface Kitchen {
   readonly folder: string
-  /** Puts a program there. */
+  /** Writes a program to the folder. */
   put(name: string, text: string): string
-  /** The lines of a file there. */
+  /** Returns the lines of a file in the folder. */
   lines(name: string): string[]
-  /** Follows a recipe as one machine of many. */
+  /** Runs a recipe as one machine of several. */
   machine(script: string, env?: Record<string, string>): Machine
 }
 
@@ -73,7 +73,7 @@ export function kitchen(env: Record<string, string>): Kitchen {
   }
 }
 
-/** A shell with a script of one command becomes that command, so that signals reach it. */
+/** A shell whose script is one command becomes that command, so that signals reach it. */
 export function startMachine(
   [program = '', ...args]: readonly string[],
   options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
@@ -87,9 +87,9 @@ export function startMachine(
     try {
       process.kill(-(child.pid ?? NaN), 'SIGKILL')
     } catch {
-      // All of it has ended.
+      // The whole process group has ended.
     }
-    // The supervisor of a command ends it, and closes the streams then.
+    // The supervisor ends its command, and closes the streams then.
     await ended
   })
   return {
@@ -100,7 +100,7 @@ export function startMachine(
       await vi
         .waitUntil(() => `${output.out}${output.error}`.includes(text), patience)
         .catch(() => {
-          throw new Error(`"${text}" is missing in:\n${output.out}${output.error}`)
+          throw new Error(`the output lacks "${text}":\n${output.out}${output.error}`)
         })
     },
   }

@@ -5,33 +5,33 @@ import { end } from './process.ts'
 import { programs } from './programs.ts'
 import { startWatchdog } from './watchdog.ts'
 
-/** What client-go told its candidate. */
+/** An event that client-go reported to its candidate. */
 export interface ClientGoEvent {
   readonly event: 'started' | 'stopped' | 'new-leader'
   readonly identity: string
-  /** The `leaseTransitions` that it wrote, where it starts. */
+  /** The `leaseTransitions` that it wrote when it started to lead. */
   readonly transitions?: number
-  /** When it was told: milliseconds of the clock that `process.hrtime()` reads. */
+  /** When it was reported, in milliseconds of the clock that `process.hrtime()` reads. */
   readonly monotonicMs: number
 }
 
-/** A candidate of client-go. Iterating over it gives all its events from its start on, until the process has ended. */
+/** A candidate that uses client-go. Iterating over it yields all its events until the process has ended. */
 export interface ClientGo extends AsyncIterable<ClientGoEvent> {
   readonly pid: number
   readonly identity: string
   /** The events so far. */
   readonly events: readonly ClientGoEvent[]
-  /** The first such event later than that. Rejects when the process ends without it. */
+  /** Resolves with the first such event after this time. Rejects when the process ends without one. */
   first(event: ClientGoEvent['event'], options?: { readonly laterThanMs?: number }): Promise<ClientGoEvent>
-  /** Ends the process. After SIGTERM it releases the lease, unless told not to. */
+  /** Ends the process. After SIGTERM it releases the lease by default. */
   kill(signal: NodeJS.Signals): Promise<void>
   pause(): void
   resume(): void
-  /** Ends the process at once, with its lease held. */
+  /** Ends the process at once while its lease is held. */
   stop(): Promise<void>
 }
 
-/** Options of a candidate of client-go; durations have client-go's own defaults. */
+/** Options of a client-go candidate. Durations default to those of client-go. */
 export interface ClientGoOptions {
   readonly server: string
   readonly caFile: string
@@ -43,11 +43,11 @@ export interface ClientGoOptions {
   readonly renewDeadlineMs?: number
   readonly retryPeriodMs?: number
   readonly releaseOnCancel?: boolean
-  /** `lease` is a MultiClusterLease, of which the candidate knows only what the document says. */
+  /** Whether `lease` is a MultiClusterLease and the candidate is spec-only. */
   readonly multicluster?: boolean
 }
 
-/** Starts a candidate that campaigns with client-go, again after each loss. */
+/** Starts a candidate that campaigns with client-go, and campaigns again after each loss. */
 export function startClientGo(options: ClientGoOptions): ClientGo {
   const { server, namespace = 'default', lease, identity } = options
   const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000, releaseOnCancel = true } = options
@@ -108,7 +108,7 @@ export function startClientGo(options: ClientGoOptions): ClientGo {
       for await (const event of read()) {
         if (event.event === wanted && event.monotonicMs > laterThanMs) return event
       }
-      throw new Error(`${identity} has ended without another '${wanted}':\n${errors}`)
+      throw new Error(`${identity} ended without another '${wanted}':\n${errors}`)
     },
     kill: (signal) => end(child, signal),
     pause: () => void child.kill('SIGSTOP'),

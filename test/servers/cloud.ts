@@ -1,4 +1,4 @@
-/** The stand-ins of the clouds' stores, each with a place for elections in it. */
+/** Emulators of the cloud stores, each with a table or bucket for elections. */
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
 import { objectOf } from '../../packages/tenure/src/stores/folder.ts'
@@ -7,25 +7,25 @@ import { fakeGcs, gcsBucket } from './fake-gcs.ts'
 import { localS3, moto } from './moto.ts'
 import type { RunningServer, ServerKind } from './server.ts'
 
-/** What the tests do to a cloud's store, behind the back of the library. */
+/** What the tests do to a cloud store without the library. */
 export interface Cloud {
   readonly kind: ServerKind
-  /** Makes the table or the bucket. */
+  /** Creates the table or the bucket. */
   prepare(server: RunningServer): Promise<void>
-  /** For the command line and `openStore`, at this port of this machine. */
+  /** Returns the URL for the command line and `openStore`, at this port of this machine. */
   urlAt(port: number): string
   put(server: RunningServer, election: string, text: string): Promise<void>
-  /** Below this folder, where there are any. */
+  /** Removes the record of an election, below this folder if the store has folders. */
   remove(server: RunningServer, election: string, folder?: string): Promise<void>
-  /** All that there is. */
+  /** Removes all data. */
   wipe(server: RunningServer): Promise<void>
 }
 
-/** Who calls, to a stand-in of AWS. */
+/** The credentials for an emulator of AWS. */
 export const awsEnvironment = {
   AWS_ACCESS_KEY_ID: 'test',
   AWS_SECRET_ACCESS_KEY: 'test',
-  // Its own advice about versions of Node.
+  // Disables the SDK's warning about versions of Node.
   AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
 }
 
@@ -93,7 +93,7 @@ export const clouds: Readonly<Record<'DynamoDB' | 'S3' | 'Google Cloud Storage',
   'Google Cloud Storage': {
     kind: fakeGcs,
     prepare: async () => {},
-    // It takes as many writes as there are.
+    // The emulator has no limit on the rate of writes.
     urlAt: (port) => `gs://${gcsBucket}?endpoint=http://127.0.0.1:${port}&writeIntervalMs=1`,
     async put(server, election, text) {
       const name = encodeURIComponent(objectOf(usualFolder, election, 'record'))

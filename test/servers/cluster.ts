@@ -7,42 +7,42 @@ import { files, kubeApiserver, signClientCertificate, tokenOf, type TokenUser } 
 import { programs } from './programs.ts'
 import { start, type RunningServer } from './server.ts'
 
-/** Everything a cluster is made of. */
+/** All programs of a cluster. */
 export const clusterPrograms: readonly Program[] = [programs.etcd, programs.kubeApiserver, programs.openssl]
 
-/** An API server as those see it who must not harm it. */
+/** An API server, for tests that must not disturb it. */
 export interface ApiServer {
   readonly url: string
   readonly port: number
   readonly directory: string
-  /** What the API server's certificate is verified with, in PEM. */
+  /** The CA for the API server's certificate, in PEM. */
   readonly ca: string
   readonly caFile: string
   readonly adminToken: string
   /** A namespace that no other suite uses. */
   readonly namespace: string
-  /** The token of a user of the token file. None but the admin has any right. */
+  /** Returns the token of a user in the token file. Only the admin has any rights. */
   tokenOf(user: TokenUser): string
-  /** A certificate that logs this user in. */
+  /** Returns a certificate that authenticates this user. */
   clientCertificate(user: string, groups?: readonly string[]): { readonly cert: string; readonly key: string }
   readonly admin: {
-    /** Asks the API server, as the admin unless there is a token. A PATCH is a merge patch. */
+    /** Sends a request to the API server. Default: as the admin. A PATCH is a merge patch. */
     request<Body = unknown>(method: string, path: string, body?: unknown, token?: string): Promise<JsonResponse<Body>>
   }
 }
 
-/** Kubernetes as far as an election needs it: an API server with its etcd. Signals go to the API server. */
+/** The parts of Kubernetes that an election needs: an API server with its etcd. Signals go to the API server. */
 export interface Cluster extends RunningServer, ApiServer {
   readonly etcd: RunningServer
 }
 
 /** Options of a cluster. */
 export interface ClusterOptions {
-  /** More flags of kube-apiserver. */
+  /** Additional flags of kube-apiserver. */
   readonly flags?: readonly string[]
 }
 
-/** Starts etcd and an API server on it. Throws where one of the programs is missing. */
+/** Starts etcd and an API server on it. Throws if one of the programs is missing. */
 export async function startCluster({ flags }: ClusterOptions = {}): Promise<Cluster> {
   const database = await start(etcd)
   try {
@@ -68,7 +68,7 @@ function describeCluster(database: RunningServer, server: RunningServer): Cluste
   }
 }
 
-/** The API server that runs there, perhaps for others too. */
+/** Returns the API server that runs there, which others may share. */
 export function apiServerAt(
   { directory, url, port }: Pick<ApiServer, 'directory' | 'url' | 'port'>,
   namespace: string,

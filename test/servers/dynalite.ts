@@ -2,7 +2,7 @@ import { waitUntilTableExists, type DynamoDB } from '@aws-sdk/client-dynamodb'
 import { programs } from './programs.ts'
 import type { ServerKind } from './server.ts'
 
-/** A stand-in for DynamoDB that judges conditions, with its data on disk. It has no transactions. */
+/** An emulator of DynamoDB that evaluates conditions, with its data on disk. It has no transactions. */
 export const dynalite: ServerKind = {
   name: 'dynalite',
   program: programs.dynalite,
@@ -16,13 +16,13 @@ export const dynalite: ServerKind = {
   stopSignal: 'SIGTERM',
 }
 
-/** How a client of AWS reaches a stand-in at this URL. */
+/** Returns the options of an AWS client for an emulator at this URL. */
 export function localAws(url: string) {
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
   return { endpoint: url, region: 'eu-central-1', credentials, maxAttempts: 1 }
 }
 
-/** A table as the store needs it. */
+/** Creates a table for the store. */
 export async function createTable(client: DynamoDB, table: string): Promise<void> {
   await client.createTable({
     TableName: table,

@@ -11,10 +11,10 @@ export interface EtcdMember extends RunningServer {
   readonly id: string
 }
 
-/** Three members of etcd that reach each other by a network which can be cut. */
+/** Three members of etcd whose connections to each other can be cut. */
 export interface EtcdCluster {
   readonly members: readonly EtcdMember[]
-  /** The member that leads the others, once two of them say so. */
+  /** Resolves with the member that leads, once two members agree on it. */
   leader(): Promise<EtcdMember>
   /** Cuts a member off from the others. Clients still reach it. */
   isolate(member: EtcdMember): void
@@ -48,11 +48,11 @@ export async function startEtcdCluster(program: Program): Promise<EtcdCluster> {
   const members = await Promise.all(
     servers.map(async (server) => {
       const { member_id: id } = (await statusOf(server)).header
-      // Signals reach the process that runs now.
+      // Signals reach the current process.
       return Object.assign(Object.create(server) as RunningServer, { id })
     }),
   )
-  /** While they choose one they do not agree. */
+  /** Members disagree during an election. */
   const agreed = async () => {
     const leaderSeenBy = (member: EtcdMember) =>
       statusOf(member).then(
@@ -74,7 +74,7 @@ export async function startEtcdCluster(program: Program): Promise<EtcdCluster> {
   }
 }
 
-/** All connections between members. Each says at its beginning who opened it. */
+/** All connections between members. Each connection names its opener in its first bytes. */
 class PeerNetwork {
   readonly #servers: Server[] = []
   readonly #connections = new Set<{ readonly link: number; from: string; readonly sockets: readonly Socket[] }>()
@@ -94,7 +94,7 @@ class PeerNetwork {
       for (const socket of connection.sockets) socket.on('error', end).on('close', end)
       client.once('data', (first) => {
         const sender = /^x-server-from: ([0-9a-f]+)/im.exec(first.toString('latin1'))?.[1]
-        // In answers the same number is written in another way.
+        // Answers contain the same id in decimal.
         connection.from = sender === undefined ? '' : String(BigInt(`0x${sender}`))
         if (this.#isCut(connection)) return end()
         upstream.write(first)

@@ -1,13 +1,13 @@
 import { askEtcd, base64, type EtcdAt } from './etcd.ts'
 
-/** Users of etcd, authentication switched on: one that may use a prefix, and a root. */
+/** Users of an etcd with authentication: one with access to a prefix, and a root. */
 export interface EtcdUsers {
-  /** For whoever works with etcd as its root. */
+  /** Logs in as root. */
   asRoot(): Promise<EtcdAt & { readonly token: string }>
   setPassword(password: string): Promise<void>
 }
 
-/** Makes a user `tenure` with this password, who may use the keys below `tenure/`. */
+/** Creates a user `tenure` with this password and access to the keys below `tenure/`. */
 export async function createUsers(server: { readonly url: string }, password: string): Promise<EtcdUsers> {
   const allKeys = { permType: 'READWRITE', key: base64('tenure/'), range_end: base64('tenure0') }
   for (const [path, body] of [

@@ -9,10 +9,10 @@ import type { Place, RunningServer, ServerKind } from './server.ts'
 
 const url = (port: number) => `http://127.0.0.1:${port}`
 
-/** etcd, one member, as Debian has it (3.4). */
+/** etcd with one member, in the version of Debian (3.4). */
 export const etcd = memberKind('etcd', programs.etcd)
 
-/** The same in its newest version. Its wall clock can be set, see {@link setWallClock}. */
+/** etcd with one member, in the newest version. Its wall clock can be set, see {@link setWallClock}. */
 export const etcd36: ServerKind = {
   ...memberKind('etcd 3.6', programs.etcd36),
   env: ({ directory }) => ({ TENURE_WALL_CLOCK: wallClockIn(directory) }),
@@ -30,12 +30,12 @@ export async function setWallClock({ directory, url: base }: RunningServer, seco
   }
 }
 
-/** The same with further settings. */
+/** Returns this kind of server with additional settings. */
 export function withSettings(kind: ServerKind, settings: Record<string, string>): ServerKind {
   return { ...kind, args: memberKind(kind.name, kind.program, () => settings).args }
 }
 
-/** One member that is a cluster by itself, unless its settings say something else. */
+/** Returns one member that is its own cluster, unless its settings say otherwise. */
 export function memberKind(
   name: string,
   program: Program,
@@ -46,7 +46,7 @@ export function memberKind(
     program,
     args: (place) => {
       const { directory, port } = place
-      // No other member ever comes, so any port will do.
+      // No other member ever connects, so any port will do.
       const peers = 'http://127.0.0.1:0'
       return Object.entries({
         name: 'member',
@@ -69,19 +69,19 @@ export function memberKind(
 /** Resolves if a member answers and has a leader. */
 export async function probeHealth(port: number): Promise<void> {
   const request = get(`${url(port)}/health`, { agent: false, timeout: 1_000 })
-  request.once('timeout', () => request.destroy(new Error('etcd does not answer')))
+  request.once('timeout', () => request.destroy(new Error('etcd did not answer in time')))
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   response.resume()
-  if (response.statusCode !== 200) throw new Error(`etcd answers ${response.statusCode}`)
+  if (response.statusCode !== 200) throw new Error(`etcd answered ${response.statusCode}`)
 }
 
-/** A member, and a token where it wants one. */
+/** A member, and a token if it requires one. */
 export interface EtcdAt {
   readonly url: string
   readonly token?: string
 }
 
-/** Asks the gateway of a member, by nothing that the library has. */
+/** Sends a request to the gateway of a member, without any code of the library. */
 export async function askEtcd<Body = Record<string, unknown>>(
   { url: base, token }: EtcdAt,
   path: string,
@@ -99,7 +99,7 @@ export async function askEtcd<Body = Record<string, unknown>>(
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-/** Removes a key, or all from it up to another, as somebody might by hand. */
+/** Removes a key, or a range of keys, as somebody might by hand. */
 export async function removeKeys(at: EtcdAt, key: string, rangeEnd?: string): Promise<void> {
   await askEtcd(at, 'kv/deleterange', { key: base64(key), ...(rangeEnd && { range_end: base64(rangeEnd) }) })
 }

@@ -3,19 +3,19 @@ import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
 
-/** How a server's program is had on this machine. */
+/** A program that tests need, and how to get it. */
 export interface Program {
-  /** Environment variable with the program's path. When it is set, nothing else is looked at. */
+  /** The environment variable with the program's path. If it is set, nothing else is searched. */
   readonly variable: string
-  /** Environment variable with a directory that may hold it. */
+  /** The environment variable with a directory that may contain it. */
   readonly directoryVariable?: string
   readonly binary: string
-  /** Directories outside PATH where a distribution puts it; `*` stands for one directory. */
+  /** Directories outside PATH where a distribution installs it; `*` matches one directory. */
   readonly directories?: readonly string[]
   readonly source: AptPackage | GoModule | PythonPackages | NpmPackages
 }
 
-/** A package of Debian. */
+/** A Debian package. */
 export interface AptPackage {
   readonly aptPackage: string
 }
@@ -23,54 +23,60 @@ export interface AptPackage {
 /** A folder with a Go program. */
 export interface GoModule {
   readonly goModule: string
-  /** About how long its first build takes, on two cores. */
+  /** Further folders of this repository that it is built from. */
+  readonly uses?: readonly string[]
+  /** About how long its first build takes, in minutes on two cores. */
   readonly buildMinutes: number
 }
 
-/** A file that names packages of Python, each with its version. The program is taken from these only. */
+/** A requirements file with pinned Python packages. The program must come from these. */
 export interface PythonPackages {
   readonly pythonRequirements: string
-  /** Where it is below their folder, if not in `bin`; `*` as in a shell. */
+  /** Its path below their folder, if not in `bin`; `*` as in a shell. */
   readonly file?: string
 }
 
-/** Packages of npm, each with its version, in a folder of their own. The program is one of their files, and no other. */
+/** Pinned npm packages in their own folder. The program must be one of their files. */
 export interface NpmPackages {
   readonly npmPackages: readonly string[]
-  /** Below `node_modules`. */
+  /** The path below `node_modules`. */
   readonly file: string
 }
 
-/** A program's path, or why there is none. */
+/** The path of a program, or why it is missing. */
 export type Found = { readonly path: string } | { readonly missing: string }
 
-/** Where programs are kept that were built for the tests. */
+/** The folder of programs that were built for the tests. */
 export const cacheDirectory = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'tenure', 'bin')
 
-/** Looks at the environment, PATH, the distribution's directories and the cache. `npm run servers` fills the latter. */
+/** Searches the environment, PATH, the distribution's directories, and the cache. `npm run servers` fills the cache. */
 export function find(program: Program): Found {
   const given = process.env[program.variable]
-  if (given) return isUsable(given) ? { path: given } : { missing: `${program.variable}=${given} cannot be used` }
+  if (given)
+    return isUsable(given) ? { path: given } : { missing: `${program.variable}=${given} is not an executable file` }
   const path = search(program)
-  return path ? { path } : { missing: `no ${program.binary} on this machine; npm run servers tries to get it` }
+  return path ? { path } : { missing: `${program.binary} is not installed; npm run servers tries to install it` }
 }
 
-/** The program's path; throws where there is none. */
+/** Returns the program's path. Throws if it is missing. */
 export function pathOf(program: Program): string {
   const found = find(program)
   if ('missing' in found) throw new Error(found.missing)
   return found.path
 }
 
-/** Where the program is built to. The name carries a hash of its sources: what was changed is built anew. */
+/** Where the program is built. The name contains a hash of its sources, so changed sources are built again. */
 export function cachePath({ binary, source }: Program): string {
   if ('aptPackage' in source) return join(cacheDirectory, binary)
   if ('npmPackages' in source) return join(npmFolder(source), 'node_modules', source.file)
   const files =
     'goModule' in source
-      ? readdirSync(source.goModule)
-          .sort()
-          .map((file) => join(source.goModule, file))
+      ? [source.goModule, ...(source.uses ?? [])].flatMap((folder) =>
+          readdirSync(folder)
+            .filter((file) => !file.endsWith('_test.go'))
+            .sort()
+            .map((file) => join(folder, file)),
+        )
       : [source.pythonRequirements]
   const hash = createHash('sha256')
   for (const file of files)
@@ -81,7 +87,7 @@ export function cachePath({ binary, source }: Program): string {
   return join(cacheDirectory, `${binary}-${hash.digest('hex').slice(0, 16)}`)
 }
 
-/** Programs that name the same packages share a folder. */
+/** Programs with the same packages share a folder. */
 export function npmFolder({ npmPackages }: NpmPackages): string {
   const hash = createHash('sha256').update(npmPackages.join(' ')).digest('hex').slice(0, 16)
   return join(cacheDirectory, '..', 'npm', hash)

@@ -4,9 +4,9 @@ import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 
 /**
- * A loopback port that was free a moment ago, and so was the one that lies `apart` above it. Both lie below those that
- * the kernel gives to outgoing connections, so that none of them takes it while the server is down. No other call gets
- * one of them while this process runs.
+ * Returns a loopback port that was free a moment ago, as was the port `apart` above it. Both are below the kernel's
+ * range for outgoing connections, so no connection takes them while the server is down. No other call returns them
+ * while this process runs.
  */
 export async function freePort(apart = 0): Promise<number> {
   for (;;) {
@@ -20,8 +20,9 @@ async function isMine(port: number): Promise<boolean> {
 }
 
 /**
- * A server listens only some time after it was given its port, on a busy machine much later: other tests, in this process
- * and in others, must not be given the same one meanwhile. So the UDP port of that number is taken, which nobody needs.
+ * A server starts to listen some time after it got its port, much later on a busy machine. Other tests, in this process
+ * and in others, must not get the same port meanwhile. Therefore the UDP port with that number, which nobody needs, is
+ * bound as a reservation.
  */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket({ type: 'udp4' })
@@ -37,8 +38,8 @@ async function reserve(port: number): Promise<boolean> {
 }
 
 /**
- * Whether nobody listens. Not by listening for a moment: a process that another thread starts just then has a copy of the
- * socket until it begins its program, and whoever is given the port finds it taken.
+ * Whether nobody listens. It does not listen itself: a process that another thread forks at that moment has a copy of
+ * the socket until it starts its program, and the server would find its port in use.
  */
 async function isFree(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')

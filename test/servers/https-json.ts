@@ -3,22 +3,22 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 
-/** One request, and how to be known to the server. */
+/** One request, and how to authenticate. */
 export interface JsonRequest {
   readonly url: string
   readonly path: string
   readonly method?: string | undefined
   readonly body?: unknown
-  /** Default: JSON, and a merge patch for PATCH. */
+  /** Default: JSON, or a merge patch for PATCH. */
   readonly contentType?: string | undefined
-  /** PEM. */
+  /** The CA of the server in PEM. */
   readonly ca: string
   readonly token?: string | undefined
   readonly clientCertificate?: { readonly cert: string; readonly key: string } | undefined
   readonly timeoutMs?: number | undefined
 }
 
-/** A server's answer: its body as JSON, or as text where it is not JSON. */
+/** A server's answer. The body is parsed as JSON, or is the text if it is not JSON. */
 export interface JsonResponse<Body> {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -26,8 +26,8 @@ export interface JsonResponse<Body> {
 }
 
 /**
- * Sends a request on a connection of its own. Deliberately apart from the library's own client: what tests compare it
- * with should not share its mistakes.
+ * Sends a request on its own connection. It shares no code with the library's client, so that it does not share its
+ * mistakes.
  */
 export async function requestJson<Body = unknown>(options: JsonRequest): Promise<JsonResponse<Body>> {
   const { url, path, method = 'GET', body, ca, token, clientCertificate, timeoutMs = 10_000 } = options

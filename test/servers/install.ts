@@ -4,13 +4,11 @@ import { cacheDirectory, cachePath, find, npmFolder, type GoModule, type Program
 import { installPackages } from './npm-packages.ts'
 import { programs } from './programs.ts'
 
-/**
- * Gets every program that is missing and can be had; of those that are named, if any are. Returns how many are missing
- * still.
- */
+/** Installs every missing program that can be installed, or only the named ones. Returns how many are still missing. */
 export async function installMissing(say: (line: string) => void, names: readonly string[] = []): Promise<number> {
   const unknown = names.filter((name) => !Object.hasOwn(programs, name))
-  if (unknown.length > 0) throw new Error(`${unknown.join(', ')}: not among ${Object.keys(programs).join(', ')}`)
+  if (unknown.length > 0)
+    throw new Error(`unknown program ${unknown.join(', ')}; the programs are ${Object.keys(programs).join(', ')}`)
   mkdirSync(cacheDirectory, { recursive: true })
   let missing = 0
   for (const [name, program] of Object.entries(programs)) {
@@ -27,34 +25,35 @@ export async function installMissing(say: (line: string) => void, names: readonl
   return missing
 }
 
-/** Says why it could not, or nothing. */
+/** Returns why the installation failed, or undefined. */
 async function install(program: Program, say: (line: string) => void): Promise<string | undefined> {
   const { binary, source, variable } = program
-  if (process.env[variable]) return `${variable}=${process.env[variable]} cannot be used`
+  if (process.env[variable]) return `${variable}=${process.env[variable]} is not an executable file`
   if ('goModule' in source) return build(program, source, say)
   if ('pythonRequirements' in source) return installPython(program, source, say)
   if ('npmPackages' in source) {
-    say(`${binary}: installing ${source.npmPackages.join(' ')} with npm into a folder of their own`)
+    say(`${binary}: installing ${source.npmPackages.join(' ')} with npm into a separate folder`)
     const installed = await installPackages(npmFolder(source), source.npmPackages)
     return 'missing' in installed ? installed.missing : undefined
   }
   const byHand = `apt-get install ${source.aptPackage}`
   if (process.getuid?.() !== 0) return `only root can install it: ${byHand}`
-  if (!has('apt-get')) return `there is no apt-get; install ${binary}, or name it by ${variable}`
+  if (!has('apt-get')) return `there is no apt-get; install ${binary}, or set ${variable} to its path`
   say(`${binary}: installing ${source.aptPackage}`)
   const command = 'apt-get update -qq && apt-get install -y -qq --no-install-recommends "$1"'
-  // RUNLEVEL keeps Debian from starting the service that comes with the package.
+  // RUNLEVEL prevents Debian from starting the service of the package.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   return run('apt', command, [source.aptPackage], { env })
 }
 
 async function build(program: Program, source: GoModule, say: (line: string) => void): Promise<string | undefined> {
-  if (!has('go')) return `it is built with Go 1.24 or newer, which is not on PATH; or name it by ${program.variable}`
+  if (!has('go'))
+    return `building it needs Go 1.24 or newer on PATH; or set ${program.variable} to the path of the program`
   const started = performance.now()
   const passed = () => `${Math.round((performance.now() - started) / 1_000)} s`
-  say(`${program.binary}: building with Go, about ${source.buildMinutes} minutes, once`)
+  say(`${program.binary}: building with Go, which takes about ${source.buildMinutes} minutes once`)
   const progress = setInterval(() => say(`${program.binary}: still building after ${passed()}`), 60_000)
-  // A build that is broken off leaves no half a program, and who waited for the lock builds nothing.
+  // An interrupted build leaves no partial program, and a process that waited for the lock does not build again.
   const command = `[ -x "$1" ] || {
     if [ -f overlay.sh ]; then sh overlay.sh "$1.overlay" && set -- "$1" "-overlay=$1.overlay/overlay.json"; fi &&
     nice go build -trimpath -ldflags "-s -w" $2 -o "$1.$$" . && mv "$1.$$" "$1"; }`
@@ -71,9 +70,10 @@ async function installPython(
   { pythonRequirements, file = `bin/${program.binary}` }: PythonPackages,
   say: (line: string) => void,
 ): Promise<string | undefined> {
-  if (!has('python3')) return `it needs Python 3.10 or newer, which is not on PATH; or name it by ${program.variable}`
-  say(`${program.binary}: installing with pip into a folder of its own`)
-  // The program itself comes last: an installation that is broken off leaves none.
+  if (!has('python3'))
+    return `it needs Python 3.10 or newer on PATH; or set ${program.variable} to the path of the program`
+  say(`${program.binary}: installing with pip into a separate folder`)
+  // The program itself is written last, so an interrupted installation leaves none.
   const command = `[ -x "$1" ] || {
     rm -rf "$1.venv" && python3 -m venv "$1.venv" &&
     "$1.venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$2" &&
@@ -86,7 +86,7 @@ interface RunOptions {
   readonly cwd?: string
 }
 
-/** Runs a shell command, one at a time on this machine where there is `flock`. Returns why it failed, or nothing. */
+/** Runs a shell command. With `flock`, only one runs at a time on this machine. Returns why it failed, or undefined. */
 async function run(name: string, command: string, args: string[], options: RunOptions): Promise<string | undefined> {
   const script = `exec 9> "$0"; if command -v flock > /dev/null; then flock 9; fi; ${command}`
   const child = spawn('sh', ['-c', script, `${cacheDirectory}/${name}.lock`, ...args], {
@@ -103,7 +103,7 @@ async function run(name: string, command: string, args: string[], options: RunOp
     child.once('error', reject)
     child.once('close', resolve)
   })
-  return code === 0 ? undefined : `it could not be had (exit code ${code}):\n${output.trim()}`
+  return code === 0 ? undefined : `the installation failed (exit code ${code}):\n${output.trim()}`
 }
 
 function has(command: string): boolean {

@@ -7,7 +7,7 @@ import { requestJson } from './https-json.ts'
 import { programs } from './programs.ts'
 import type { ServerKind } from './server.ts'
 
-/** Users that log in by a token of the API server's token file. Only the first has any right. */
+/** Users that authenticate with a token of the API server's token file. Only the first has any rights. */
 export const tokenUsers = [
   'admin',
   'restricted',
@@ -19,7 +19,7 @@ export const tokenUsers = [
 /** One of the users in the token file. */
 export type TokenUser = (typeof tokenUsers)[number]
 
-/** A user's token in the token file. */
+/** Returns a user's token in the token file. */
 export const tokenOf = (user: TokenUser) => `token-of-${user.replaceAll(':', '-')}`
 
 /** Files of an API server, in its directory. */
@@ -31,7 +31,10 @@ export const files = {
   serviceAccountKey: 'service-account.key',
 }
 
-/** kube-apiserver on an etcd, with RBAC and three ways to log in: token file, service account, client certificate. */
+/**
+ * kube-apiserver on an etcd, with RBAC and three ways to authenticate: token file, service account, and client
+ * certificate.
+ */
 export function kubeApiserver(etcdUrl: string, flags: readonly string[] = []): ServerKind {
   const url = (port: number) => `https://127.0.0.1:${port}`
   return {
@@ -68,17 +71,17 @@ export function kubeApiserver(etcdUrl: string, flags: readonly string[] = []): S
         'authorization-mode': 'RBAC',
         'service-cluster-ip-range': '10.0.0.0/24',
         'disable-admission-plugins': 'ServiceAccount',
-        // No pod ever asks for the address of this server.
+        // No pod ever needs the address of this server.
         'endpoint-reconciler-type': 'none',
       }).map(([name, value]) => `--${name}=${value}`),
       ...flags,
     ],
     async probe({ directory, port }) {
       const ca = readFileSync(join(directory, files.serverCa), 'utf8')
-      // The namespace is made shortly after the server calls itself ready.
+      // The namespace is created shortly after the server reports that it is ready.
       for (const path of ['/readyz', '/api/v1/namespaces/default']) {
         const { status } = await requestJson({ url: url(port), ca, token: tokenOf('admin'), path, timeoutMs: 1_000 })
-        if (status !== 200) throw new Error(`kube-apiserver answers ${status} to ${path}`)
+        if (status !== 200) throw new Error(`kube-apiserver answered ${status} to ${path}`)
       }
     },
     url,
@@ -98,7 +101,7 @@ function makeClientCa(directory: string): void {
   openssl(directory, 'req', '-x509', ...newKey, ...subject, '-days', '2', '-keyout', clientCaKey, '-out', clientCa)
 }
 
-/** A key and a certificate by which the API server in this directory knows the bearer as that user. */
+/** Returns a key and a certificate that authenticate this user to the API server of this directory. */
 export function signClientCertificate(directory: string, user: string, groups: readonly string[]) {
   const subject = [`/CN=${user}`, ...groups.map((group) => `/O=${group}`)].join('')
   // Others may be signing at the same time.

@@ -3,7 +3,7 @@ import { localAws } from './dynalite.ts'
 import { programs } from './programs.ts'
 import type { ServerKind } from './server.ts'
 
-/** A stand-in for S3 that judges conditions, in memory. */
+/** An emulator of S3 that evaluates conditions, in memory. */
 export const moto: ServerKind = {
   name: 'moto',
   program: programs.moto,
@@ -13,7 +13,7 @@ export const moto: ServerKind = {
   stopSignal: 'SIGKILL',
 }
 
-/** How a client of S3 reaches a stand-in at this URL. */
+/** Returns the options of an S3 client for an emulator at this URL. */
 export function localS3(url: string) {
   return { ...localAws(url), forcePathStyle: true }
 }

@@ -6,15 +6,18 @@ import type { ApiServer } from './cluster.ts'
 const file = join(import.meta.dirname, '../../deploy/multicluster/crd.yaml')
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
-/** The definition of MultiClusterLeases. */
+/** Returns the definition of MultiClusterLeases. */
 export function readCrd(): unknown {
   return parse(readFileSync(file, 'utf8'))
 }
 
-/** Teaches an API server what a MultiClusterLease is, and waits until it knows. Suites that share a server may all ask. */
+/**
+ * Installs the CRD of MultiClusterLeases and waits until the API server serves it. Suites that share a server may all
+ * call it.
+ */
 export async function installCrd({ admin }: Pick<ApiServer, 'admin'>): Promise<void> {
   const { status, body } = await admin.request('POST', `${definitions}?fieldValidation=Strict`, readCrd())
-  if (status !== 201 && status !== 409) throw new Error(`the definition was refused: ${JSON.stringify(body)}`)
+  if (status !== 201 && status !== 409) throw new Error(`the API server rejected the CRD: ${JSON.stringify(body)}`)
   for (const endsMs = Date.now() + 30_000; ;) {
     if ((await admin.request('GET', '/apis/tenure.dev/v1alpha1/multiclusterleases?limit=1')).status === 200) return
     if (Date.now() > endsMs) throw new Error('the API server does not serve MultiClusterLeases')

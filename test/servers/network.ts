@@ -8,7 +8,7 @@ import { programs } from './programs.ts'
 export interface Host {
   readonly name: string
   readonly address: string
-  /** The command by which a shell on this host runs a script. */
+  /** Returns the command that runs a shell script on this host. */
   shell(script: string): readonly string[]
 }
 
@@ -17,21 +17,21 @@ export interface Network {
   close(): Promise<void>
 }
 
-/** Why there can be no such network, if so. */
+/** Returns why network namespaces cannot be created here, or undefined. */
 export function whyNoNetwork(): string | undefined {
   const found = find(programs.ip)
-  // The suite says so itself.
+  // The suite reports the missing program itself.
   if ('missing' in found) return undefined
   const name = nameOf('probe')
   const { status, stderr } = spawnSync(found.path, ['netns', 'add', name], { encoding: 'utf8' })
-  if (status !== 0) return `this user cannot make network namespaces: ${stderr.trim()}`
+  if (status !== 0) return `this user cannot create network namespaces: ${stderr.trim()}`
   spawnSync(found.path, ['netns', 'delete', name])
   return undefined
 }
 
 /**
- * Two hosts with network namespaces and host names of their own, joined by a cable. Nothing else is reachable from them:
- * addresses and ports of this machine do not matter.
+ * Creates two hosts with their own network namespaces and host names, joined by a network link. They reach nothing
+ * else, so the addresses and ports of this machine do not matter.
  */
 export async function openNetwork(): Promise<Network> {
   const hosts = [hostOf('machine-1', '10.0.0.1'), hostOf('machine-2', '10.0.0.2')] as const
@@ -66,7 +66,7 @@ function hostOf(name: string, address: string) {
   }
 }
 
-/** Other runs have namespaces too. */
+/** Other runs create namespaces too. */
 function nameOf(name: string): string {
   return `tenure-${randomBytes(4).toString('hex')}-${name}`
 }

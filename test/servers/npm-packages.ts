@@ -5,14 +5,14 @@ import { promisify } from 'node:util'
 import { cacheDirectory, type Found } from './find.ts'
 
 /**
- * Packages that cannot be installed beside the project's own, in a folder of the cache. Without their install scripts.
- * Gives the folder that holds their `node_modules`, or why there is none.
+ * Installs packages that conflict with the project's own into a folder of the cache, without their install scripts.
+ * Returns the folder that contains their `node_modules`, or why the installation failed.
  */
 export function npmPackages(name: string, packages: readonly string[]): Promise<Found> {
   return installPackages(join(cacheDirectory, '..', 'npm', name), packages)
 }
 
-/** The same, in a folder that was chosen. */
+/** The same, in a given folder. */
 export async function installPackages(path: string, packages: readonly string[]): Promise<Found> {
   if (existsSync(path)) return { path }
   const unfinished = `${path}.${process.pid}`
@@ -25,7 +25,7 @@ export async function installPackages(path: string, packages: readonly string[])
     if (!existsSync(path)) renameSync(unfinished, path)
     return { path }
   } catch (error) {
-    const [reason = 'it failed'] = /^npm error .*/m.exec(String(error)) ?? []
+    const [reason = 'npm install failed'] = /^npm error .*/m.exec(String(error)) ?? []
     return { missing: `npm cannot install ${packages.join(' ')}: ${reason}` }
   } finally {
     rmSync(unfinished, { recursive: true, force: true })

@@ -1,17 +1,17 @@
 import { Client, type Pool } from 'pg'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** What other programs notice of stores that cannot write. */
+/** How stores that cannot write affect other programs. */
 export interface Outage {
-  /** The most backends that the stores had at one moment. */
+  /** The highest number of backends of the stores at one moment. */
   readonly mostBackends: number
-  /** How many new connections of another program were tried. */
+  /** The number of new connections that another program tried. */
   readonly tried: number
-  /** How many of them were refused, or read nothing within five seconds. */
+  /** How many of these were refused, or read nothing within five seconds. */
   readonly refused: number
 }
 
-/** Counts the backends whose application name is `tenure`, and reads as another program does, for so long. */
+/** Counts the backends with the application name `tenure`, and connects as another program does, for this long. */
 export async function observeOutage(admin: Pool, url: string, forMs: number): Promise<Outage> {
   const count = `select cast(count(*) as integer) as backends from pg_stat_activity where application_name = 'tenure'`
   const endMs = performance.now() + forMs

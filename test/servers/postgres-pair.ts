@@ -4,7 +4,7 @@ import { postgres, standbyOf } from './postgres.ts'
 import { startProxy } from './proxy.ts'
 import { start, type RunningServer } from './server.ts'
 
-/** Ended with the test. */
+/** Opens a pool that ends with the test. */
 function poolAt(url: string): Pool {
   const pool = new Pool({ connectionString: url, max: 3 })
   pool.on('error', () => {})
@@ -12,12 +12,12 @@ function poolAt(url: string): Pool {
   return pool
 }
 
-/** A PostgreSQL and a way to give it a standby that it waits for, until the end of the test. */
+/** Opens a PostgreSQL that can get a synchronous standby, until the end of the test. */
 export async function openPair() {
   const primary = await start(postgres)
   onTestFinished(() => primary.stop())
   const admin = poolAt(primary.url)
-  /** Between the two. */
+  /** The proxy between the two. */
   const link = await startProxy(primary.port)
   onTestFinished(() => link.stop())
   /** Sets `synchronous_standby_names`. */
@@ -29,7 +29,7 @@ export async function openPair() {
       { timeout: 10_000 },
     )
   }
-  /** Until so many commits wait for the standby. */
+  /** Waits until this many commits wait for the standby. */
   async function waiting(count: number): Promise<void> {
     const commits = `select pid from pg_stat_activity where wait_event = 'SyncRep'`
     await vi.waitUntil(async () => (await admin.query(commits)).rows.length === count, { timeout: 10_000 })
@@ -39,7 +39,7 @@ export async function openPair() {
     admin,
     link,
     settle,
-    /** A standby by the name of `standby`, which follows from now on. */
+    /** Starts a standby with the name `standby`, which replicates from now on. */
     async follow(): Promise<RunningServer> {
       const standby = await start(standbyOf(primary))
       onTestFinished(() => standby.stop())
@@ -47,7 +47,7 @@ export async function openPair() {
       const source = `host=127.0.0.1 port=${link.port} user=postgres application_name=standby`
       await own.query(`alter system set primary_conninfo = '${source}'`)
       await own.query('select pg_reload_conf()')
-      // Until the primary knows it by that connection, and no longer by the one before.
+      // Until the primary knows the standby by this connection, and no longer by the previous one.
       const streaming = `select application_name as name from pg_stat_replication where state = 'streaming'`
       const names = async () => (await admin.query<{ name: string }>(streaming)).rows.map(({ name }) => name)
       await vi.waitUntil(async () => link.opened > 0 && (await names()).join() === 'standby', { timeout: 20_000 })
@@ -57,14 +57,14 @@ export async function openPair() {
       const synchronous = `select from pg_stat_replication where sync_state = 'sync'`
       await vi.waitUntil(async () => (await admin.query(synchronous)).rows.length === 1, { timeout: 10_000 })
     },
-    /** Cancels a commit that waits for the standby, once there is one. It stays, and the server only warns of it. */
+    /** Cancels a commit that waits for the standby, once there is one. The commit stays, and the server only warns. */
     async cancelCommit(): Promise<void> {
       await waiting(1)
       await admin.query(`select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
     },
     /**
-     * Releases a commit that waits for the standby, once there is one: the standby is not waited for, until it is again.
-     * The server confirms the commit without a warning.
+     * Releases a commit that waits for the standby, once there is one, by disabling synchronous replication for a
+     * moment. The server confirms the commit without a warning.
      */
     async releaseCommit(): Promise<void> {
       await waiting(1)
@@ -75,7 +75,7 @@ export async function openPair() {
   }
 }
 
-/** A standby takes the place of its primary, which is gone. */
+/** Promotes a standby whose primary is gone. */
 export async function promote({ url }: Pick<RunningServer, 'url'>): Promise<void> {
   const client = new Client({ connectionString: url })
   await client.connect()

@@ -50,14 +50,14 @@ export const postgres: ServerKind = {
   stopSignal: 'SIGQUIT',
 }
 
-/** A server with a process for each connection: what is done to it is done to all of them. */
+/** A server with one process per connection. Signals go to all of its processes. */
 export function asWhole(server: RunningServer): Pick<RunningServer, 'port' | 'restart' | 'pause' | 'resume'> {
   const signalAll = (signal: NodeJS.Signals, pids: readonly number[]) => {
     for (const pid of pids) {
       try {
         process.kill(pid, signal)
       } catch {
-        // It has ended by itself.
+        // The process has already ended.
       }
     }
   }
@@ -69,7 +69,7 @@ export function asWhole(server: RunningServer): Pick<RunningServer, 'port' | 're
     async restart(signal, options) {
       const children = childrenOf(server.pid)
       const killed = server.kill(signal)
-      // Alone, they would go on for a while, and keep the memory that the next server needs.
+      // Without their parent, they would continue for a while and keep the shared memory that the next server needs.
       signalAll(signal, children)
       await killed
       await delay(options?.downForMs ?? 0)
@@ -83,7 +83,7 @@ function childrenOf(pid: number): number[] {
   return text === '' ? [] : text.split(' ').map(Number)
 }
 
-/** Another server that follows `primary`, and takes its place when it is promoted. Its name as a standby is `standby`. */
+/** A standby that replicates from `primary` and can be promoted. Its name is `standby`. */
 export function standbyOf(primary: { readonly port: number }): ServerKind {
   return {
     ...postgres,
@@ -91,13 +91,13 @@ export function standbyOf(primary: { readonly port: number }): ServerKind {
     prepare({ path, directory, user }) {
       const source = `host=127.0.0.1 port=${primary.port} user=postgres application_name=standby`
       const args = ['-D', join(directory, 'data'), '-d', source, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']
-      // The server itself may be found by a link from elsewhere.
+      // The server may be a link to a file elsewhere.
       execFileSync(join(dirname(realpathSync(path)), 'pg_basebackup'), args, { cwd: directory, stdio: 'pipe', ...user })
     },
   }
 }
 
-/** pgbouncer in front of a PostgreSQL: each transaction may get another of its few connections. */
+/** pgbouncer in front of a PostgreSQL. Each transaction may get another of its few connections. */
 export function pgbouncerFor(target: { readonly port: number }): ServerKind {
   return {
     name: 'pgbouncer',

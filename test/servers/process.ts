@@ -3,17 +3,17 @@ import { once } from 'node:events'
 
 const stoppedWithinMs = 5_000
 
-/** Whether the process was started and has not ended. */
+/** Returns whether the process was started and has not ended. */
 export function isRunning(child: ChildProcess): boolean {
   return child.pid !== undefined && child.exitCode === null && child.signalCode === null
 }
 
-/** Ends a process with this signal, and with SIGKILL where that does not help. */
+/** Ends a process with this signal, and with SIGKILL if it does not end. */
 export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (!isRunning(child)) return
   const exited = once(child, 'exit')
   child.kill(signal)
-  // A paused process takes no signal but SIGKILL.
+  // A paused process handles no signal but SIGKILL.
   child.kill('SIGCONT')
   const insist = setTimeout(() => child.kill('SIGKILL'), stoppedWithinMs)
   await exited

@@ -5,7 +5,7 @@ const platform = `${process.platform}-${process.arch}`
 const denoPlatform = process.platform === 'linux' ? `${platform}-glibc` : platform
 const bunPlatform = platform.replace('arm64', 'aarch64')
 
-/** Node.js, Bun and Deno as npm has them; the first Node is the oldest that Tenure runs on. */
+/** Node.js, Bun, and Deno from npm. The first Node is the oldest that Tenure supports. */
 const runtimePackages = [
   `node-20@npm:node-${platform}@20.19.0`,
   `node-22@npm:node-${platform}@22`,
@@ -15,7 +15,7 @@ const runtimePackages = [
 ]
 const runtime = (file: string): NpmPackages => ({ npmPackages: runtimePackages, file })
 
-/** Every TypeScript that users may have, with the types of Node that they need. */
+/** Every TypeScript that users may have, with the matching types of Node. */
 const compilerPackages = [
   '@types/node@20',
   ...['5.5', '5.6', '5.7', '5.8', '5.9', '6.0', '7.0'].map(
@@ -28,10 +28,14 @@ const compiler = (version: string) => ({
   source: { npmPackages: compilerPackages, file: `typescript-${version}/bin/tsc` },
 })
 
-/** Every program that tests use beside Node, and how it is had. `npm run servers` gets those that are missing. */
+const examples = join(import.meta.dirname, '../../examples')
+/** Folders of the Go module. */
+const goFolders = (...folders: string[]) => folders.map((folder) => join(import.meta.dirname, '../../go', folder))
+
+/** Every program that tests use besides Node, and how to install it. `npm run servers` installs the missing ones. */
 export const programs = {
   redis: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', source: { aptPackage: 'redis-server' } },
-  /** The oldest one that the store takes; Debian's is 7.0. */
+  /** The oldest version that the store supports. Debian has 7.0. */
   redis6: {
     variable: 'TENURE_REDIS_6_SERVER',
     binary: 'redis-server-6',
@@ -58,7 +62,7 @@ export const programs = {
     binary: 'etcd',
     source: { aptPackage: 'etcd-server' },
   },
-  /** The newest one; Debian's is 3.4. */
+  /** The newest version. Debian has 3.4. */
   etcd36: {
     variable: 'TENURE_ETCD_36',
     binary: 'tenure-etcd-3.6',
@@ -70,30 +74,67 @@ export const programs = {
     binary: 'kube-apiserver',
     source: { goModule: join(import.meta.dirname, 'kube-apiserver'), buildMinutes: 6 },
   },
-  /** A candidate that campaigns with the library of Kubernetes itself. */
+  /** A candidate that campaigns with client-go. */
   clientGo: {
     variable: 'TENURE_CLIENT_GO',
     binary: 'tenure-client-go',
     source: { goModule: join(import.meta.dirname, 'client-go'), buildMinutes: 2 },
+  },
+  /** A manager of controller-runtime that leads across clusters with the Go lock. */
+  goManager: {
+    variable: 'TENURE_GO_MANAGER',
+    binary: 'tenure-go-manager',
+    source: {
+      goModule: join(import.meta.dirname, 'go-manager'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** The example of a manager of controller-runtime. */
+  goControllerRuntime: {
+    variable: 'TENURE_GO_CONTROLLER_RUNTIME',
+    binary: 'tenure-go-controller-runtime',
+    source: {
+      goModule: join(examples, 'go-controller-runtime'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** The example of an elector of client-go. */
+  goClientGo: {
+    variable: 'TENURE_GO_CLIENT_GO',
+    binary: 'tenure-go-client-go',
+    source: {
+      goModule: join(examples, 'go-client-go'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** Tests the Go module. Debian's package without a version may be too old. */
+  go: {
+    variable: 'TENURE_GO',
+    binary: 'go',
+    directories: ['/usr/lib/go-1.24/bin'],
+    source: { aptPackage: 'golang-1.24-go' },
   },
   helm: {
     variable: 'TENURE_HELM',
     binary: 'helm',
     source: { goModule: join(import.meta.dirname, 'helm'), buildMinutes: 2 },
   },
-  /** Tries requests of all kinds on a service, and compares its answers with its OpenAPI document. */
+  /** Sends all kinds of requests to a service, and compares its answers with its OpenAPI document. */
   schemathesis: {
     variable: 'TENURE_SCHEMATHESIS',
     binary: 'schemathesis',
     source: { pythonRequirements: join(import.meta.dirname, 'schemathesis/requirements.txt') },
   },
-  /** Python with a generator of clients from OpenAPI documents, and what they need. */
+  /** Python with a generator of clients from OpenAPI documents, and its dependencies. */
   openapiPython: {
     variable: 'TENURE_OPENAPI_PYTHON',
     binary: 'python',
     source: { pythonRequirements: join(import.meta.dirname, 'openapi-python-client/requirements.txt') },
   },
-  /** Python with the HTTP clients that people use. */
+  /** Python with common HTTP clients. */
   python: {
     variable: 'TENURE_PYTHON',
     binary: 'python',
@@ -109,21 +150,21 @@ export const programs = {
   goLeader: {
     variable: 'TENURE_GO_LEADER',
     binary: 'tenure-go-leader',
-    source: { goModule: join(import.meta.dirname, '../../examples/go'), buildMinutes: 1 },
+    source: { goModule: join(examples, 'go'), uses: goFolders('election'), buildMinutes: 1 },
   },
-  /** A stand-in for DynamoDB. */
+  /** An emulator of DynamoDB. */
   dynalite: {
     variable: 'TENURE_DYNALITE',
     binary: 'dynalite',
     source: { npmPackages: ['dynalite@4.0.0'], file: 'dynalite/cli.js' },
   },
-  /** Python with a stand-in for S3. */
+  /** Python with an emulator of S3. */
   moto: {
     variable: 'TENURE_MOTO_PYTHON',
     binary: 'python',
     source: { pythonRequirements: join(import.meta.dirname, 'moto/requirements.txt') },
   },
-  /** A stand-in for Google Cloud Storage. */
+  /** An emulator of Google Cloud Storage. */
   fakeGcs: {
     variable: 'TENURE_FAKE_GCS',
     binary: 'tenure-fake-gcs',
@@ -138,10 +179,10 @@ export const programs = {
     source: { aptPackage: 'haproxy' },
   },
   nginx: { variable: 'TENURE_NGINX', binary: 'nginx', directories: ['/usr/sbin'], source: { aptPackage: 'nginx' } },
-  /** Reads metrics and tries alert rules, as Prometheus does. */
+  /** Checks metrics and alert rules as Prometheus does. */
   promtool: { variable: 'TENURE_PROMTOOL', binary: 'promtool', source: { aptPackage: 'prometheus' } },
   prometheus: { variable: 'TENURE_PROMETHEUS', binary: 'prometheus', source: { aptPackage: 'prometheus' } },
-  /** Makes hosts with a network of their own. */
+  /** Creates hosts with their own network. */
   ip: {
     variable: 'TENURE_IP',
     binary: 'ip',

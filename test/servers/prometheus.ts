@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { programs } from './programs.ts'
 import type { ServerKind } from './server.ts'
 
-/** What {@link prometheusWith} takes. */
+/** Options of {@link prometheusWith}. */
 export interface PrometheusOptions {
-  /** Rules as text, as a file has them. */
+  /** The content of rule files. */
   readonly rules: readonly string[]
-  /** Where metrics are: `host:port` by the name of the job. */
+  /** The `host:port` of each metrics endpoint, by the name of its job. */
   readonly targets: Readonly<Record<string, string>>
 }
 
-/** Prometheus that asks every half second and judges its rules as often. */
+/** A Prometheus that scrapes and evaluates its rules every half second. */
 export function prometheusWith({ rules, targets }: PrometheusOptions): ServerKind {
   return {
     name: 'Prometheus',
@@ -26,7 +26,7 @@ export function prometheusWith({ rules, targets }: PrometheusOptions): ServerKin
           static_configs: [{ targets: [target] }],
         })),
       }
-      // JSON is YAML.
+      // JSON is valid YAML.
       writeFileSync(join(directory, 'prometheus.yml'), JSON.stringify(configuration))
     },
     args: ({ directory, port }) => [
@@ -36,7 +36,7 @@ export function prometheusWith({ rules, targets }: PrometheusOptions): ServerKin
     ],
     async probe({ port }) {
       const answer = await fetch(`http://127.0.0.1:${port}/-/ready`, { signal: AbortSignal.timeout(1_000) })
-      if (!answer.ok) throw new Error(`/-/ready answers ${answer.status}`)
+      if (!answer.ok) throw new Error(`/-/ready answered ${answer.status}`)
     },
     url: (port) => `http://127.0.0.1:${port}`,
     stopSignal: 'SIGKILL',

@@ -36,7 +36,7 @@ afterEach(async () => {
 
 const soon = { timeout: 5_000, interval: 5 }
 
-/** A connection through the proxy, both ends of it. */
+/** Opens a connection through the proxy and returns both ends. */
 async function open(): Promise<{ client: Peer; server: Peer }> {
   const count = accepted.length
   const client = new Peer(connect({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true }))
@@ -50,7 +50,7 @@ const receives = (peer: Peer, text: string) => vi.waitFor(() => expect(peer.text
 const swallows = (text: string) => vi.waitUntil(() => proxy.swallowedBytes === text.length, soon)
 const endsBy = (peer: Peer, how: Peer['ended']) => vi.waitFor(() => expect(peer.ended).toBe(how), soon)
 
-test('bytes and ends pass in both directions', async () => {
+test('the proxy forwards bytes and ends in both directions', async () => {
   const { client, server } = await open()
   client.socket.end('question')
   await receives(server, 'question')
@@ -62,7 +62,7 @@ test('bytes and ends pass in both directions', async () => {
   expect(proxy.opened).toBe(1)
 })
 
-test('much passes, and in order', async () => {
+test('the proxy forwards large data in order', async () => {
   const { client, server } = await open()
   const much = Array.from({ length: 500_000 }, (_, index) => index).join(' ')
   client.socket.end(much)
@@ -70,13 +70,13 @@ test('much passes, and in order', async () => {
   expect(server.text === much).toBe(true)
 })
 
-test('a reset passes', async () => {
+test('the proxy forwards a reset', async () => {
   const { client, server } = await open()
   server.socket.resetAndDestroy()
   await endsBy(client, 'by reset')
 })
 
-test('a black hole in one direction lets requests through and swallows answers, and the end of the server', async () => {
+test('a black hole in one direction forwards requests and drops answers and the end of the server', async () => {
   const { client, server } = await open()
   proxy.set('blackhole', 'to-client')
   client.socket.write('question')
@@ -93,7 +93,7 @@ test('a black hole in one direction lets requests through and swallows answers, 
   await vi.waitUntil(() => proxy.open === 1, soon)
 })
 
-test('a connection with a hole in it stays silent when the black hole is gone', async () => {
+test('a connection that lost bytes stays silent when the black hole ends', async () => {
   const { client, server } = await open()
   proxy.set('blackhole', 'to-server')
   client.socket.write('lost')
@@ -106,7 +106,7 @@ test('a connection with a hole in it stays silent when the black hole is gone', 
   expect(server.text).toBe('')
 })
 
-test('a new connection into a black hole is taken, and nobody answers', async () => {
+test('a new connection into a black hole is accepted but not answered', async () => {
   proxy.set('blackhole')
   const { client, server } = await open()
   client.socket.write('question')
@@ -115,7 +115,7 @@ test('a new connection into a black hole is taken, and nobody answers', async ()
   expect([client.text, server.text]).toEqual(['', ''])
 })
 
-test('what is held arrives when the network has healed', async () => {
+test('held bytes arrive when the network has healed', async () => {
   const { client, server } = await open()
   proxy.set('hold')
   client.socket.write('question')
@@ -137,11 +137,11 @@ test('a reset while an end is being sent leaves no connection behind', async () 
   proxy.set('pass')
   proxy.reset()
   await endsBy(server, 'by end')
-  // The first write is answered by a reset, which the next one notices.
+  // The first write is answered by a reset, which the next write notices.
   await vi.waitUntil(() => server.socket.destroyed || (server.socket.write('hello?'), false), soon)
 })
 
-test('connections of now are frozen, later ones pass', async () => {
+test('freezeExisting freezes open connections and forwards later ones', async () => {
   const old = await open()
   proxy.freezeExisting()
   const young = await open()
@@ -154,7 +154,7 @@ test('connections of now are frozen, later ones pass', async () => {
   expect(old.server.text).toBe('')
 })
 
-test('bytes are delayed, and ends with them', async () => {
+test('a delay applies to bytes and to ends', async () => {
   const { client, server } = await open()
   proxy.set({ delayMs: 150 }, 'to-server')
   const sentMs = performance.now()
@@ -164,7 +164,7 @@ test('bytes are delayed, and ends with them', async () => {
   await endsBy(server, 'by end')
 })
 
-test('bytes trickle', async () => {
+test('the trickle mode forwards a few bytes at a time', async () => {
   const { client, server } = await open()
   proxy.set({ bytes: 2, everyMs: 50 })
   const sentMs = performance.now()
@@ -176,7 +176,7 @@ test('bytes trickle', async () => {
   expect(performance.now() - sentMs).toBeGreaterThanOrEqual(150)
 })
 
-test('all connections are reset at once, on both sides', async () => {
+test('reset closes all connections at once on both sides', async () => {
   const all = [await open(), await open()]
   proxy.reset()
   for (const { client, server } of all) {
@@ -186,7 +186,7 @@ test('all connections are reset at once, on both sides', async () => {
   expect(proxy.open).toBe(0)
 })
 
-test('new connections are refused while old ones go on, until it accepts again', async () => {
+test('refuse rejects new connections and keeps open ones, until accept', async () => {
   const old = await open()
   proxy.refuse()
   await expect(open()).rejects.toThrow(/ECONNREFUSED/)
@@ -198,7 +198,7 @@ test('new connections are refused while old ones go on, until it accepts again',
   await receives(young.server, 'another')
 })
 
-test('a server that is down resets what the proxy has accepted', async () => {
+test('the proxy resets accepted connections when the server is down', async () => {
   const down = await startProxy(await closedPort())
   const client = new Peer(connect(down.port, '127.0.0.1'))
   clients.push(client)

@@ -4,13 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from './free-port.ts'
 
 /**
- * What happens to what is sent:
- * - `pass`: it arrives at once.
- * - `hold`: it arrives when the mode changes to another, as after a split network that TCP outlives.
- * - `blackhole`: it never arrives, nor does the end of the connection. A connection that lost something stays so in that
- *   direction, whatever comes later: no byte of a stream arrives after a hole.
- * - `delayMs`: all of it arrives so much later.
- * - `bytes`, `everyMs`: it trickles.
+ * What happens to sent bytes:
+ * - `pass`: they arrive at once.
+ * - `hold`: they arrive when the mode changes, as after a network partition that TCP survives.
+ * - `blackhole`: they never arrive, nor does the end of the connection. A connection that lost bytes stays broken in
+ *   that
+ *   direction, because no byte of a stream can arrive after a gap.
+ * - `delayMs`: they arrive this much later.
+ * - `bytes`, `everyMs`: they trickle.
  */
 export type Mode =
   | 'pass'
@@ -21,24 +22,24 @@ export type Mode =
 
 export type Direction = 'to-server' | 'to-client'
 
-/** A network between clients and one loopback port, which does what it is told. */
+/** A proxy between clients and one loopback port that simulates network faults. */
 export interface Proxy {
   readonly port: number
-  /** How many connections it has taken. */
+  /** The number of accepted connections. */
   readonly opened: number
   /** How many of them the client has neither ended nor reset. */
   readonly open: number
   /** How often clients have sent something. */
   readonly sent: number
-  /** How many bytes black holes have swallowed. */
+  /** The number of bytes that black holes have dropped. */
   readonly swallowedBytes: number
-  /** How many bytes are under way: held, delayed, or waiting for their turn. */
+  /** The number of bytes in flight: held, delayed, or queued. */
   readonly queuedBytes: number
-  /** From now on, for connections of now and later; both directions unless one is named. */
+  /** Sets the mode of existing and new connections. Default: in both directions. */
   set(mode: Mode, direction?: Direction): void
-  /** Makes a black hole of the connections of now; later ones are as before. */
+  /** Turns existing connections into black holes. New ones are not affected. */
   freezeExisting(direction?: Direction): void
-  /** Resets the connections of now, on both sides. */
+  /** Resets existing connections on both sides. */
   reset(): void
   /** Refuses new connections, until `accept`. */
   refuse(): void
@@ -46,7 +47,7 @@ export interface Proxy {
   stop(): void
 }
 
-/** Starts a proxy in front of a loopback port, which passes everything on at first. */
+/** Starts a proxy for a loopback port. It forwards everything at first. */
 export async function startProxy(targetPort: number): Promise<Proxy> {
   const port = await freePort()
   const modes: Record<Direction, Mode> = { 'to-server': 'pass', 'to-client': 'pass' }
@@ -121,8 +122,8 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
 }
 
 /**
- * A process that was started while this listened before has a copy of that socket until it begins its program: the port
- * may be taken for a moment.
+ * A process that was forked while the proxy was listening has a copy of that socket until it starts its program, so the
+ * port may be in use for a moment.
  */
 async function listen(server: Server, port: number): Promise<void> {
   const untilMs = performance.now() + 5_000
@@ -158,8 +159,8 @@ function openConnection(
 }
 
 function reset(socket: Socket): void {
-  // A reset would wait for a connection that may never come about. While an end is being sent, the system refuses it, and
-  // Node.js then keeps the connection open for ever.
+  // A reset would wait for a connection that may never be established. While an end is being sent, the system refuses a
+  // reset, and Node.js then keeps the connection open forever.
   if (socket.connecting || (socket.writableEnded && !socket.writableFinished)) socket.destroy()
   else socket.resetAndDestroy()
 }
@@ -170,7 +171,7 @@ function directions(direction: Direction | undefined): Direction[] {
 
 type Item = { readonly what: Buffer | 'end' | 'reset'; readonly arrivedMs: number }
 
-/** So much is kept under way; then the sender feels it, as with a real network. */
+/** The limit of bytes in flight. Beyond it the sender is slowed down, as in a real network. */
 const maxQueuedBytes = 1_000_000
 
 /** One direction of one connection. */
@@ -220,7 +221,7 @@ class Flow {
   }
 
   #swallow(): void {
-    // What is sent to somebody who has gone is not the network's doing.
+    // Bytes to a receiver that has already closed are not lost by the network.
     if (!this.#sink.destroyed) this.#onSwallow(this.queuedBytes)
     this.#queue = []
   }

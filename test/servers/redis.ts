@@ -10,7 +10,7 @@ type Settings = Readonly<Record<string, string | number>>
 /** Redis, with every write on disk before it is answered. */
 export const redis: ServerKind = redisWith({})
 
-/** The same with other settings, as in `redis.conf`. */
+/** Redis with other settings, as in `redis.conf`. */
 export function redisWith(own: Settings): ServerKind {
   return {
     name: 'Redis',
@@ -26,20 +26,20 @@ export function redisWith(own: Settings): ServerKind {
     probe: ({ port }) => ping(port),
     url: (port) => `redis://127.0.0.1:${port}`,
     stopSignal: 'SIGTERM',
-    // For the other servers of a cluster.
+    // The port for the other servers of a cluster.
     ...('cluster-enabled' in own && { secondPort: 10_000 }),
   }
 }
 
 /**
- * A sentinel that alone decides when the Redis at this port, named `mymaster`, is to be replaced by its replica. Other
- * lines of its configuration may follow.
+ * A sentinel that alone decides when the Redis at this port, named `mymaster`, is replaced by its replica. Other lines
+ * of its configuration may follow.
  */
 export function sentinelFor(primaryPort: number, own: readonly string[] = []): ServerKind {
   return {
     ...redis,
     name: 'Sentinel',
-    // It notes there what it has decided.
+    // The sentinel writes its decisions to this file.
     prepare: ({ directory, port }) => {
       const lines = [
         `port ${port}`,
@@ -62,8 +62,8 @@ async function ping(port: number): Promise<void> {
   try {
     socket.write('PING\r\n')
     const [reply] = await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })
-    // It answers before it has followed its primary for the first time, too.
-    if (!/^(\+PONG|-NOAUTH|-MASTERDOWN)/.test(String(reply))) throw new Error(`Redis answers ${String(reply)}`)
+    // A replica also answers before it has synchronized with its primary.
+    if (!/^(\+PONG|-NOAUTH|-MASTERDOWN)/.test(String(reply))) throw new Error(`Redis answered ${String(reply)}`)
   } finally {
     socket.destroy()
   }

@@ -1,9 +1,12 @@
 import { appendFileSync } from 'node:fs'
 
-/** Names the file to which each suite that cannot run here adds a line. `scripts/count-reporter.ts` shows them. */
+/**
+ * The environment variable with the file to which each suite that cannot run adds a line. `scripts/count-reporter.ts`
+ * prints them.
+ */
 export const missingServersVariable = 'TENURE_MISSING_SERVERS'
 
-/** Has the last lines of the run say that something was not tested, and why. */
+/** Makes the last lines of the run report what was not tested, and why. */
 export function noteUntested(what: string, reason: string): void {
   const report = process.env[missingServersVariable]
   if (report) appendFileSync(report, `${what}: ${reason}\n`)

@@ -8,39 +8,39 @@ import { freePort } from './free-port.ts'
 import { end, isRunning } from './process.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
-/** A user that a server runs as. */
+/** The user that a server runs as. */
 export interface User {
   readonly uid: number
   readonly gid: number
 }
 
-/** Where one server of a test lives. */
+/** Where one server of a test runs. */
 export interface Place {
   /** The program's path. */
   readonly path: string
-  /** Fresh and empty. */
+  /** A new, empty directory. */
   readonly directory: string
   readonly port: number
   readonly user: User | undefined
 }
 
-/** Everything that differs from one server to another. */
+/** What differs between kinds of servers. */
 export interface ServerKind {
   readonly name: string
   readonly program: Program
-  /** Whom to run as where it must not be root. */
+  /** The user to run as if it must not be root. */
   user?(): User | undefined
   /** Runs once, before the first start. */
   prepare?(place: Place): void
   args(place: Place): string[]
-  /** How far above its port it opens another one, if it does. */
+  /** The distance to the second port that it opens, if any. */
   readonly secondPort?: number
-  /** Added to its environment. */
+  /** Returns additional environment variables. */
   env?(place: Place): Record<string, string>
   /** Resolves when the server answers, rejects while it does not. */
   probe(place: Place): Promise<unknown>
   url(port: number): string
-  /** The signal that ends it at once. Its data is thrown away anyhow. */
+  /** The signal that ends it at once. Its data is deleted anyway. */
   readonly stopSignal: NodeJS.Signals
 }
 
@@ -56,7 +56,7 @@ export interface RunningServer {
   start(): Promise<void>
   /** `kill`, a pause, and `start`. */
   restart(signal: NodeJS.Signals, options?: { readonly downForMs?: number }): Promise<void>
-  /** Stops the process in its tracks, until `resume`. */
+  /** Pauses the process until `resume`. */
   pause(): void
   resume(): void
   /** Ends the process by its id and deletes its data. */
@@ -88,7 +88,7 @@ export async function start(kind: ServerKind, path = pathOf(kind.program)): Prom
       directory,
       kill: (signal) => end(child, signal),
       async start() {
-        if (isRunning(child)) throw new Error(`${kind.name} runs already`)
+        if (isRunning(child)) throw new Error(`${kind.name} is already running`)
         child = await launch(kind, place, watchdog)
       },
       async restart(signal, { downForMs = 0 } = {}) {
@@ -136,5 +136,5 @@ async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promi
     await delay(20)
   }
   await end(child, 'SIGKILL')
-  throw new Error(`${kind.name} did not get ready on port ${place.port}:\n${output}`)
+  throw new Error(`${kind.name} was not ready in time on port ${place.port}:\n${output}`)
 }

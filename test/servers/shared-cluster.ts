@@ -9,14 +9,14 @@ import { apiServerAt, startCluster, type ApiServer, type Cluster } from './clust
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where workers ask for the API server that they share. */
+    /** The socket at which workers request the shared API server. */
     clusterSocket: string
   }
 }
 
 type Place = Pick<ApiServer, 'directory' | 'url' | 'port'>
 
-/** Vitest calls this once before all tests of a group. The API server is started when the first suite asks for it. */
+/** Vitest calls this once before all tests of a group. The API server starts when the first suite requests it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-cluster-'))
   const socket = join(folder, 'socket')
@@ -39,18 +39,21 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-/** The API server that all suites of this run share, with a namespace for the one that asks. Nobody may harm it. */
+/**
+ * Returns the API server that all suites of this run share, with a new namespace for this suite. No suite may disturb
+ * it.
+ */
 export async function shareCluster(): Promise<ApiServer> {
   const place = JSON.parse(await ask(inject('clusterSocket'))) as Place
   const namespace = `suite-${crypto.randomUUID()}`
   const shared = apiServerAt(place, namespace)
   const { status } = await shared.admin.request('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
-  if (status !== 201) throw new Error(`kube-apiserver answers ${status} to a new namespace`)
+  if (status !== 201) throw new Error(`kube-apiserver answered ${status} to the creation of a namespace`)
   return shared
 }
 
 async function ask(socketPath: string): Promise<string> {
-  // A connection that is kept may have ended while a test blocked this process.
+  // A kept-alive connection may have ended while a test blocked this process.
   const [response] = (await once(get({ socketPath, agent: false }), 'response')) as [IncomingMessage]
   let text = ''
   for await (const part of response.setEncoding('utf8')) text += part

@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** Whether file systems can be mounted here. */
+/** Whether this user can mount file systems. */
 export const mayMount = (() => {
   const directory = process.platform === 'linux' ? mountSmall() : undefined
   if (directory !== undefined) unmount(directory)
   return directory !== undefined
 })()
 
-/** A file system of two megabytes that can be filled. It goes with the test. */
+/** Mounts a file system of two megabytes that can be filled. It is unmounted after the test. */
 export function smallDisk(): { directory: string; fill(): void; free(): void } {
   const directory = mountSmall()
-  if (directory === undefined) throw new Error('cannot mount')
+  if (directory === undefined) throw new Error('file systems cannot be mounted here')
   onTestFinished(() => unmount(directory))
   const filler = join(directory, 'filler')
   return {

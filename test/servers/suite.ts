@@ -6,8 +6,8 @@ import { shareCluster } from './shared-cluster.ts'
 import { start, type RunningServer, type ServerKind } from './server.ts'
 
 /**
- * A suite with a server of its own. Where the server cannot be had the suite is skipped, and the run's last lines say
- * so; with `CI=true` it fails.
+ * A suite with its own server. If the server is not available, the suite is skipped and the run's last lines report it;
+ * with `CI=true` it fails.
  */
 export function describeWith(kind: ServerKind, name: string, define: (server: () => RunningServer) => void): void {
   describeStarted(name, [kind.program], () => start(kind), define)
@@ -15,11 +15,11 @@ export function describeWith(kind: ServerKind, name: string, define: (server: ()
 
 /** Options of a suite with an API server. */
 export interface ClusterSuiteOptions {
-  /** Programs that it needs beside the API server. */
+  /** Programs that it needs besides the API server. */
   readonly needs?: readonly Program[]
 }
 
-/** A suite with a namespace of its own on the API server that all such suites share; else like `describeWith`. */
+/** A suite with its own namespace on the API server that all such suites share. Otherwise like `describeWith`. */
 export function describeWithCluster(
   name: string,
   define: (cluster: () => ApiServer) => void,
@@ -29,7 +29,9 @@ export function describeWithCluster(
   describeStarted(name, [...clusterPrograms, ...needs], begin, (started) => define(() => started().cluster))
 }
 
-/** A suite that stops, kills or configures its API server, and therefore has its own; else like `describeWith`. */
+/**
+ * A suite that stops, kills, or configures its API server, and therefore has its own. Otherwise like `describeWith`.
+ */
 export function describeWithOwnCluster(
   name: string,
   define: (cluster: () => Cluster) => void,
@@ -38,12 +40,12 @@ export function describeWithOwnCluster(
   describeStarted(name, [...clusterPrograms, ...needs], () => startCluster(options), define)
 }
 
-/** A suite that needs these programs, and starts none of them by itself; else like `describeWith`. */
+/** A suite that needs these programs but does not start them itself. Otherwise like `describeWith`. */
 export function describeWithPrograms(needed: readonly Program[], name: string, define: () => void): void {
   describeStarted(name, needed, async () => ({ stop: async () => {} }), define)
 }
 
-/** A suite that is run where all of these programs are found, with what `begin` has started. */
+/** A suite that runs where all of these programs are found, with what `begin` has started. */
 function describeStarted<Started extends { stop(): Promise<void> }>(
   name: string,
   needed: readonly Program[],
@@ -59,13 +61,16 @@ function describeStarted<Started extends { stop(): Promise<void> }>(
     })
     afterAll(() => started?.stop())
     define(() => {
-      if (!started) throw new Error('servers are started by a hook: ask for them in a hook or a test')
+      if (!started) throw new Error('the server is started by a hook: access it only in a hook or a test')
       return started
     })
   })
 }
 
-/** A suite that needs a right of this user. Where `reason` says that there is none it is skipped, with `CI=true` too. */
+/**
+ * A suite that needs a privilege of this user. If `reason` says that it is missing, the suite is skipped, even with
+ * `CI=true`.
+ */
 export function describeWithRight(reason: string | undefined, name: string, define: () => void): void {
   if (reason !== undefined) noteUntested(name, reason)
   describe.skipIf(reason !== undefined)(name, define)

@@ -1,15 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 
-/** Ends a process when the tests have died. */
+/** Ends a process when the test run has died. */
 export interface Watchdog {
-  /** From now on, until it ends, this process. */
+  /** Guards this process until it ends. */
   guard(child: ChildProcess): void
   dismiss(): void
 }
 
 /**
- * A test run that is killed cannot end its servers. This shell can: its input closes with the process that started it,
- * however that ended. It is told each process id, and an empty line when that process has ended.
+ * A test run that is killed cannot end its servers. This shell can, because its input closes when the process that
+ * started it ends, for any reason. It reads each process id, and an empty line when that process has ended.
  */
 export function startWatchdog(stopSignal: NodeJS.Signals, directory?: string): Watchdog {
   const script = `while read -r line; do pid=$line; done
@@ -17,7 +17,7 @@ export function startWatchdog(stopSignal: NodeJS.Signals, directory?: string): W
     if [ "$2" ]; then rm -rf "$2"; fi`
   const args = ['-c', script, 'sh', stopSignal.replace('SIG', ''), directory ?? '']
   const shell = spawn('sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
-  // A watchdog that is gone, or that could not be started, must not end the tests.
+  // A watchdog that has ended, or could not be started, must not end the tests.
   shell.on('error', () => {})
   shell.stdin.on('error', () => {})
   return {

@@ -6,20 +6,20 @@ import { startProxy, type Proxy } from '../servers/proxy.ts'
 import type { RunningServer } from '../servers/server.ts'
 import { serve } from './serve.ts'
 
-/** Short, and with time to spare on a busy machine: renewed every second. */
+/** Short, but with slack for a busy machine: renewed every second. */
 export const timings = { leaseDurationMs: 3_000, renewIntervalMs: 1_000, renewDeadlineMs: 2_000, retryIntervalMs: 400 }
-/** For leaders who are to go on, on a busy machine too. */
+/** For leaders that must keep their lease even on a busy machine. */
 export const patient = { leaseDurationMs: 9_000, renewIntervalMs: 1_000, renewDeadlineMs: 7_000, retryIntervalMs: 500 }
 
 export type Noted = ElectionEvent & { readonly atMs: number }
 
-/** An elector of a test, and what it told. */
+/** An elector of a test, and what it reported. */
 export interface Candidate {
   readonly elector: Elector
   readonly events: Noted[]
-  /** The first event of a type, from a moment on. */
+  /** Resolves with the first event of a type since a moment. */
   event<Type extends Noted['type']>(type: Type, sinceMs?: number): Promise<Extract<Noted, { type: Type }>>
-  /** The codes of all errors that it told of. */
+  /** Returns the codes of all errors that it reported. */
   codes(): unknown[]
 }
 
@@ -39,7 +39,7 @@ export function until(condition: () => boolean): Promise<unknown> {
 
 let scenes = 0
 
-/** A test with an election of its own, and everything that it opens ended when it is over. */
+/** A test with its own election. Everything that it opens is closed when it ends. */
 export const sceneTest = test.extend<{ scene: Scene }>({
   // oxlint-disable-next-line no-empty-pattern
   scene: async ({}, use) => {
@@ -49,24 +49,24 @@ export const sceneTest = test.extend<{ scene: Scene }>({
   },
 })
 
-/** Candidates for one election. */
+/** Candidates in one election. */
 export class Scene {
   readonly election = `election-${++scenes}`
   readonly beliefs: Belief[] = []
   readonly #ends: (() => Promise<unknown> | void)[] = []
 
-  /** A service of this test alone. */
+  /** Starts a service for this test only. */
   async service(...more: string[]): Promise<RunningServer> {
     const service = await serve(...more)
     this.#ends.push(() => service.stop())
     return service
   }
 
-  /** A network in front of a service. */
+  /** Starts a proxy in front of a service. */
   async network(service: RunningServer): Promise<Proxy & { readonly url: string }> {
     const proxy = await startProxy(service.port)
     this.#ends.push(() => proxy.stop())
-    // Not copied: what it counts goes on.
+    // Not copied, because its counters change.
     return Object.create(proxy, { url: { value: `http://127.0.0.1:${proxy.port}` } }) as Proxy & { url: string }
   }
 
@@ -96,7 +96,7 @@ export class Scene {
     }
   }
 
-  /** A leader, and a standby that has seen it. */
+  /** Starts a leader, and a standby that has seen it. */
   async pair(at: readonly [string, string], options: Partial<ElectorOptions> = {}) {
     const leader = this.stand('ada', at[0], options)
     await leader.event('elected')
@@ -116,7 +116,7 @@ export class Scene {
     })
   }
 
-  /** Ends everything. No two may have led at the same time, and terms must have risen. */
+  /** Ends everything. Checks that no two candidates led at the same time and that terms rose. */
   async end(): Promise<void> {
     for (const end of this.#ends.toReversed()) await end()
     const [first, ...later] = this.beliefs.toSorted((one, other) => one.fromMs - other.fromMs)

@@ -12,10 +12,10 @@ const source = listFiles()
   .map((file) => readFileSync(join(root, file), 'utf8'))
   .join('\n')
 
-/** Texts that are put together of these. */
-const parts = ['This replica is not the active one: ', 'refuses this replica: ']
+/** The fixed parts of texts that are composed. */
+const parts = ['This replica is not active: ', 'refuses this replica: ']
 
-test('every line of the log that the page explains is in the code', () => {
+test('every log line that docs/guide/service-cluster.md explains is in the code', () => {
   const [, table = ''] = page.split('| line of the log |')
   const lines = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| `([^`]+)` \| (info|warn|error) \|/gm)].map(
     ([, line]) => line ?? '',
@@ -29,7 +29,7 @@ test('every line of the log that the page explains is in the code', () => {
   expect(missing).toEqual([])
 })
 
-test('every metric, code and protocol that the page names exists', () => {
+test('every metric, error code, and protocol that docs/guide/service-cluster.md names exists', () => {
   const metrics = new Set([...page.matchAll(/\btenure_[a-z_]+/g)].map(([name]) => name))
   expect(metrics.size).toBeGreaterThan(4)
   expect([...metrics].filter((name) => !source.includes(`'${name}'`))).toEqual([])

@@ -29,7 +29,7 @@ interface Generated {
 }
 
 describe('the manifests of the service', () => {
-  test('are all named by the kustomization, and fit each other by name and label', () => {
+  test('the kustomization of the service names every manifest, and their names and labels match', () => {
     expect(filesNamedBy(readServiceManifest('kustomization.yaml'), 'kustomization.yaml')).toEqual(resources)
     for (const file of resources) expect(readServiceManifest(file).metadata.labels, file).toEqual(labels)
     expect(statefulSet.spec.selector.matchLabels).toEqual(labels)
@@ -44,7 +44,7 @@ describe('the manifests of the service', () => {
     }
   })
 
-  test('start the service with flags that it has, on the ports that it is reached by', () => {
+  test('the manifests of the service start it with existing flags and matching ports', () => {
     expect(unknownFlags(container.args)).toEqual([])
     expect(unknownFlags(['--advertised=x'])).toEqual(['--advertised=x'])
     const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]))
@@ -57,7 +57,7 @@ describe('the manifests of the service', () => {
     expect(readServiceManifest('service-replicas.yaml')['spec']).toMatchObject({ ports: [{ targetPort: 'replicas' }] })
   })
 
-  test('mount every file that is named, and the overlay of the README makes every object and key that is used', () => {
+  test('the manifests of the service mount every file that a flag names, and the overlay of the README creates every object and key', () => {
     const readme = readFileSync(join(manifestFolder, 'README.md'), 'utf8')
     const block = findBlocks('README.md', readme).find(({ info }) => info[0] === 'yaml')?.code ?? ''
     const { secretGenerator, configMapGenerator } = parseOne(`${block}\nmetadata: { name: overlay }`) as Overlay
@@ -89,18 +89,18 @@ describe('the manifests of the service', () => {
   })
 })
 
-describe('the compose file', () => {
+describe('the compose file of the service', () => {
   const { services, networks, volumes } = compose
   const replicas = Object.entries(services).filter(([name]) => name.startsWith('tenure-'))
   const members = Object.entries(services).filter(([name]) => name.startsWith('etcd-'))
 
-  test('has three replicas and three members, which differ by name alone', () => {
+  test('the compose file has three replicas and three etcd members that differ only in their names', () => {
     expect(Object.keys(services)).toHaveLength(7)
     for (const alike of [replicas, members]) {
       expect(alike).toHaveLength(3)
       const texts = alike.map(([name, service]) =>
         JSON.stringify(service)
-          // All of them are named in what they share.
+          // The shared arguments name all of them.
           .replaceAll(/--initial-cluster=[^"]+|etcd:\/\/[^"]+/g, '')
           .replaceAll(name, 'NAME'),
       )
@@ -113,7 +113,7 @@ describe('the compose file', () => {
     expect(kept).toEqual(Object.keys(volumes))
   })
 
-  test('lets a replica see the files that its flags name, and nothing else', () => {
+  test('the compose file mounts exactly the files that the flags of a replica name', () => {
     for (const [name, { command = [], volumes: mounted = [] }] of replicas) {
       const named = new Set(command.flatMap((flag) => /\/etc\/tenure\/.+/.exec(flag)?.[0] ?? []))
       expect(named.size).toBe(4)
@@ -122,7 +122,7 @@ describe('the compose file', () => {
     }
   })
 
-  test('starts replicas with flags that they have, and names them to the others and to the balancer', () => {
+  test('the compose file starts replicas with existing flags and names them to each other and to the load balancer', () => {
     const balancer = readFileSync(join(composeFolder, 'haproxy.cfg'), 'utf8')
     const certificates = readFileSync(join(composeFolder, 'certificates.sh'), 'utf8')
     for (const [name, { command = [], environment = {} }] of replicas) {

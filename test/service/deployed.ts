@@ -62,7 +62,7 @@ export const compose = parse(readFileSync(join(composeFolder, 'compose.yaml'), '
   readonly volumes: Readonly<Record<string, unknown>>
 }
 
-/** Flags of a command line that `tenure serve` does not have. */
+/** Returns the flags of a command line that `tenure serve` does not have. */
 export function unknownFlags(args: readonly string[]): string[] {
   const known = Object.entries(serveSettings)
     .filter(([, { withoutFlag }]) => !withoutFlag)

@@ -1,4 +1,4 @@
-// lead-once.mjs URL ELECTION: leads once, with a standby beside it, and closes nothing.
+// lead-once.mjs URL ELECTION: leads once, with a standby in the same process, and closes nothing.
 import { Elector, lead } from 'tenure'
 import { serviceStore } from 'tenure/stores/service'
 

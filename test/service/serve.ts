@@ -3,7 +3,7 @@ import { start, type RunningServer, type ServerKind } from '../servers/server.ts
 
 const command = join(import.meta.dirname, '../../packages/cli/bin/tenure.js')
 
-/** `tenure serve`, as it was built. Leases may be short, so that tests need not wait for long ones. */
+/** `tenure serve` as it was built. It allows short leases, so that tests need not wait. */
 function kindOf(more: readonly string[]): ServerKind {
   return {
     name: 'tenure serve',
@@ -14,19 +14,19 @@ function kindOf(more: readonly string[]): ServerKind {
     },
     async probe({ port }) {
       const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(1_000) })
-      if (!answer.ok) throw new Error(`/readyz answers ${answer.status}`)
+      if (!answer.ok) throw new Error(`/readyz answered ${answer.status}`)
     },
     url: (port) => `http://127.0.0.1:${port}`,
     stopSignal: 'SIGTERM',
   }
 }
 
-/** Starts the service in a process of its own on a fresh data directory, and waits until it is ready. */
+/** Starts the service in its own process on a new data directory, and waits until it is ready. */
 export function serve(...more: string[]): Promise<RunningServer> {
   return serveOn(process.execPath, ...more)
 }
 
-/** The same with another Node. */
+/** The same with another version of Node. */
 export function serveOn(node: string, ...more: string[]): Promise<RunningServer> {
   return start(kindOf(more), node)
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { end } from '../servers/process.ts'
 import { root } from '../source-files.ts'
 
-/** The command as it was built. */
+/** The path of the built command. */
 export const command = join(root, 'packages/cli/bin/tenure.js')
 
-/** A run of the command, with none of this machine's own settings. */
+/** A run of the command, without the environment of this machine. */
 export class ServiceRun {
   readonly child: ChildProcess
   log = ''
@@ -21,7 +21,7 @@ export class ServiceRun {
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.log += text))
   }
 
-  /** With `--json`: the whole lines of the log. */
+  /** Returns the complete lines of the log, which needs `--json`. */
   lines(): Record<string, unknown>[] {
     const whole = this.log.split('\n').slice(0, -1)
     return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>)

@@ -53,7 +53,7 @@ function claimOf(holder: string, election = `payments-${randomUUID()}`): Acquire
   return { election, holder, attempt: randomUUID(), leaseDurationMs: 5_000, afterTerm: 0, metadata: {} }
 }
 
-test('a token lets its node take part, watch and give the lease back', async () => {
+test('a token lets its node campaign, watch, and release', async () => {
   const store = open({ token: tokenFor('node-1') })
   const claim = claimOf('node-1')
   const outcome = await store.acquire(claim, call)
@@ -65,7 +65,7 @@ test('a token lets its node take part, watch and give the lease back', async () 
   await watch?.return?.()
 })
 
-test('a certificate lets its node take part', async () => {
+test('a certificate lets its node campaign', async () => {
   const store = open(authority.issue({ names: [dns('node-1.example')] }))
   expect(await store.acquire(claimOf('node-1'), call)).toMatchObject({ ok: true, record: { holder: 'node-1' } })
 })
@@ -81,7 +81,7 @@ test.for([
     /could not authenticate the caller \(401\)/,
   ],
   ['an unknown certificate', () => authority.issue({ names: [dns('no.example')] }), claimOf('node-1'), /\(40[13]\)/],
-] as const)('%s is refused, and the error shows no secret', async ([, options, claim, message]) => {
+] as const)('the service refuses %s, and the error contains no secret', async ([, options, claim, message]) => {
   const given: Partial<ServiceStoreOptions> = options()
   const store = open(given)
   const asks = [
@@ -99,7 +99,7 @@ test.for([
   await expect(store.acquire(claim, call)).rejects.toThrow(message)
 })
 
-test('a token that has run out is refused, and the one that takes its place is used', async () => {
+test('the service refuses an expired token and accepts its replacement', async () => {
   const ranOut = { iat: nowSeconds() - 1_200, exp: nowSeconds() - 600 }
   const tokens = [tokenFor('node-1', ranOut), tokenFor('node-1')]
   const store = open({ token: async () => tokens.shift() ?? '' })
@@ -107,7 +107,7 @@ test('a token that has run out is refused, and the one that takes its place is u
   expect(await store.acquire(claimOf('node-1'), call)).toMatchObject({ ok: true })
 })
 
-test('a service whose certificate is not trusted is told nothing', async () => {
+test('a client sends nothing to a service whose certificate it does not trust', async () => {
   const store = open({ ca: makeCertificate().cert, token: tokenFor('node-1') })
   await expect(store.acquire(claimOf('node-1'), call)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
 })

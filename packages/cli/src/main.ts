@@ -63,7 +63,7 @@ export async function main(): Promise<void> {
     program.commandsGroup(heading)
     for (const member of members) program.addCommand(commandOf(member))
   }
-  // Without this call, commander lists its help command under a heading of its own.
+  // Without this call, commander lists its help command under a separate heading.
   program.helpCommand(true)
   for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])]) {
     command.exitOverride().configureOutput({

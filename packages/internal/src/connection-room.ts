@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { Server as TlsServer } from 'node:tls'
 import type { Socket } from 'node:net'
+import { clientNetwork } from './client-network.ts'
 
 /** Options of {@link ConnectionRoom}. */
 export interface ConnectionRoomOptions {
@@ -8,7 +9,7 @@ export interface ConnectionRoomOptions {
   readonly most: number
   /** The maximum number of connections without an identity. The rest is reserved for identified callers. */
   readonly mostUnknown: number
-  /** The maximum per address, which may be a proxy. */
+  /** The maximum per address, which may be a proxy. All addresses of a 64-bit IPv6 network count as one. */
   readonly mostPerAddress: number
   /** The maximum per address without an identity. */
   readonly mostUnknownPerAddress: number
@@ -93,7 +94,7 @@ export class ConnectionRoom {
 
   add(socket: RoomSocket): void {
     const { most, mostUnknown, mostPerAddress, mostUnknownPerAddress } = this.#options
-    const address = socket.remoteAddress ?? ''
+    const address = clientNetwork(socket.remoteAddress ?? '')
     const origin = this.#origins.get(address) ?? { address, count: 0, unknown: new Set() }
     this.#origins.set(address, origin)
     origin.count += 1

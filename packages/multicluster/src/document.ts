@@ -173,6 +173,12 @@ function isOpen(record: LeaseRecord, heartbeat: Heartbeat, place: Place, { seen,
   return record.released || hasRunOut || isTheirs(record, heartbeat, place, seen)
 }
 
+/** Whether the record as it was seen is in nobody's way: a heartbeat that was refused may be granted now. */
+export function isFreeToAsk({ ownClock }: Pick<Place, 'ownClock'>, { seen, nowMs }: Moment): boolean {
+  if (!seen.sight?.record) return false
+  return seen.sight.record.released || (!ownClock && expiredVersionOf(seen, nowMs) !== undefined)
+}
+
 function nextCall(serving: Serving, place: Place, { seen, nowMs }: Moment, mark: string): GlobalCall | undefined {
   const { heartbeat, refusedVersion } = serving
   const { uid, cluster, election } = place

@@ -16,6 +16,9 @@ export interface Confirmation extends Heard {
   readonly lastsMs: number
 }
 
+const firstPauseMs = 100
+const longestPauseMs = 1_000
+
 /** A moment by both clocks of a machine: the one that stands still while it sleeps, and the one that does not. */
 type Now = Pick<Moment, 'nowMs' | 'bootMs'>
 
@@ -43,7 +46,7 @@ export class Heartbeats {
     const observed = observedGeneration > generation ? 0 : observedGeneration
     const isObserved = observed >= (this.current?.heartbeat.generation ?? generation)
     if (this.pair === pair) {
-      if (isObserved) this.#settle()
+      if (isObserved) this.#observed(status.leader)
       return false
     }
     this.pair = pair
@@ -100,6 +103,27 @@ export class Heartbeats {
     return this.confirmation
   }
 
+  /**
+   * The record has become free. A heartbeat that was refused is served again while its candidate waits, so that a release
+   * need not wait for the next heartbeat. Says whether it is.
+   */
+  serveAgain(nowMs: number): boolean {
+    const { current } = this
+    if (!current || !this.isRefused(nowMs)) return false
+    current.state = 'open'
+    // The first time at once. If it is not granted although it is free, the store must not be flooded.
+    current.tryAtMs = nowMs + (current.tries === 0 ? 0 : Math.min(longestPauseMs, firstPauseMs * 2 ** current.tries))
+    current.tries += 1
+    return true
+  }
+
+  /** Whether the newest heartbeat was answered, holds nothing, and its candidate may still wait. */
+  isRefused(nowMs: number): boolean {
+    const { current, confirmation } = this
+    if (!current || current.heartbeat.identity === '' || nowMs >= current.endsAtMs) return false
+    return current.state === 'done' && confirmation?.term === undefined
+  }
+
   /** How long the confirmation may still take to be written. */
   leftMs({ nowMs, bootMs }: Now): number {
     if (!this.confirmation) return Infinity
@@ -113,6 +137,15 @@ export class Heartbeats {
     this.malformed = undefined
     this.mixedAtMs = -Infinity
     this.isFirstSight = true
+  }
+
+  /** The status tells of this heartbeat. One that does not hold the lease may be served again. */
+  #observed(leader: string | undefined): void {
+    const { current } = this
+    if (!current || current.heartbeat.identity === '' || leader === current.heartbeat.identity) return this.#settle()
+    if (this.confirmation?.term !== undefined) return
+    drop(current)
+    this.confirmation = undefined
   }
 
   #settle(): void {

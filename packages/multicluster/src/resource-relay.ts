@@ -4,7 +4,7 @@ import type { Outcome, Timer } from 'tenure'
 import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
 import { answerError, answerFound, answerOutcome, globalRecord } from './answer.ts'
 import type { Assessment, Assessments } from './conditions.ts'
-import { hasOwnHeartbeat, serveHeartbeat, type Moment } from './document.ts'
+import { hasOwnHeartbeat, isFreeToAsk, serveHeartbeat, type Moment } from './document.ts'
 import { drop, dueMs, putOff, tryMs, waitOf, type Errand } from './errand.ts'
 import { callGlobal, isDefinite, isGivenUp, type GlobalAnswer } from './global-call.ts'
 import { Heartbeats, type TrackedHeartbeat } from './heartbeats.ts'
@@ -149,6 +149,7 @@ export class ResourceRelay {
     // A confirmation that comes too late is discarded, and its heartbeat served again.
     const now = this.#now()
     if (this.#heartbeats.heard(now)) wakeMs = Math.min(wakeMs, nowMs + this.#heartbeats.leftMs(now))
+    if (isFreeToAsk({ ownClock: this.#shared.store.expiry === 'own-clock' }, now)) this.#heartbeats.serveAgain(nowMs)
     const { current } = this.#heartbeats
     if (current) {
       wakeMs = Math.min(

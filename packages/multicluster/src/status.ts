@@ -11,6 +11,7 @@ import type {
 } from 'tenure/stores/multicluster'
 import { relayedRecord } from './answer.ts'
 import { conditionsAfter, type Assessments } from './conditions.ts'
+import { shownHolderOf } from './names.ts'
 
 /** What a relay knows about one resource. */
 export interface Knowledge {
@@ -149,9 +150,18 @@ function generationAfter(resource: MultiClusterLease, knowledge: Knowledge, show
   const { status, generation } = resource
   const before = status.observedGeneration ?? 0
   const observed = observedOf(resource, knowledge, { ...status, ...shown })
-  if (observed === undefined || observed > generation) return undefined
+  if (observed === undefined || observed > generation) return isUnconfirmed(status, shown, knowledge) ? 0 : undefined
   // An API server restored from a backup starts at a lower generation.
   return observed > before || before > generation ? observed : undefined
+}
+
+/**
+ * A candidate of the document may still wait for a generation that was refused. If the lease is granted to it late, as by a
+ * call that took its time, its name beside that generation would look like a confirmation, however late it is written.
+ */
+function isUnconfirmed(status: MultiClusterLeaseStatus, { leader }: Shown, { record, cluster }: Knowledge): boolean {
+  if (!leader || leader === status.leader || !status.observedGeneration) return false
+  return record?.attempt.startsWith('document:') === true && shownHolderOf(record.holder, cluster).cluster === cluster
 }
 
 function observedOf(

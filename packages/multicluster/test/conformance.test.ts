@@ -8,10 +8,13 @@ import { swapStore } from '../../tenure/src/stores/swap.ts'
 import { fakeClock } from '../../tenure/src/testing/index.ts'
 import { Relay } from '../src/relay.ts'
 
-/** What is otherwise with a relay: it judges expiry for candidates that do not, and watches no lease held in its cluster. */
-const otherwise = ['a held lease is not free to a candidate that watched nothing', 'a watch shows a removal']
+/**
+ * Cases that do not hold with a relay: it judges expiry for candidates that do not, and it does not watch a lease held
+ * in its own cluster.
+ */
+const otherwise = ['acquire of a held lease is refused without expiredVersion', 'a watch shows a removal']
 
-describe('the lock conforms on a relay', () => {
+describe('the lock passes the conformance suite with a relay', () => {
   const makeStore = () => {
     const clock = fakeClock()
     const server = simulatedSwap()

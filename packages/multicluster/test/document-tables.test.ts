@@ -1,4 +1,4 @@
-/** docs/guide/multicluster.md has every condition, metric and Event of a controller, and no other. */
+/** docs/guide/multicluster.md lists exactly the conditions, metrics, and Events of a controller. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -24,7 +24,7 @@ const conditions = [...page.matchAll(/^\| `(\w+)` \| `(True|False)` \| ([^|]+) \
 const codeOf = (reason: string) => reason.replaceAll(/(?<=.)([A-Z])/g, '_$1').toUpperCase() as ErrorCode
 const isFailure = ({ type, status }: (typeof conditions)[number]) => type === 'BackendHealthy' && status === 'False'
 
-test('the page has a row for each reason that a controller gives by itself', () => {
+test('docs/guide/multicluster.md has a row for each reason that a controller sets on its own', () => {
   const given = new Set([...source.matchAll(/\breason: '(\w+)'/g)].map(([, reason]) => reason))
   const rows = conditions.filter((row) => !isFailure(row)).map(({ reason }) => reason)
   expect(rows.toSorted()).toEqual([...given].toSorted())
@@ -32,32 +32,35 @@ test('the page has a row for each reason that a controller gives by itself', () 
 
 const failures = conditions.filter(isFailure).map(({ reason }) => ({ reason, code: codeOf(reason) }))
 
-test('the page names reasons of a global store that fails', () => {
+test('docs/guide/multicluster.md names the reasons of a failing global store', () => {
   expect(failures.length).toBeGreaterThan(5)
 })
 
-test.each(failures)('a global store that fails with $code shows as $reason', async ({ reason, code }) => {
-  expect(errorCodes).toContain(code)
-  const clock = fakeClock()
-  const fail = () => Promise.reject(new TenureError(code, 'It fails.', { retryable: true }))
-  const store: LeaseStore = { expiry: 'observed', terms: true, read: fail, acquire: fail, renew: fail, release: fail }
-  const resources = memoryResources(() => clock.randomId())
-  const relay = new Relay({ resources, store, cluster: 'east', clock, isFirst: () => true })
-  relay.start()
-  const { signal } = new AbortController()
-  const asking = relayedStore(resources, 'jobs', clock)
-    .read('report', { signal })
-    .catch(() => undefined)
-  await clock.advance(3_000)
-  const resource = await resources.get({ namespace: 'jobs', name: 'report' }, { signal, timeoutMs: 1_000 })
-  const found = resource?.status.conditions?.find(({ type }) => type === 'BackendHealthy')
-  expect(found).toMatchObject({ status: 'False', reason, message: 'It fails.' })
-  await clock.advance(60_000)
-  await asking
-  await relay.stop()
-})
+test.each(failures)(
+  'the condition has the reason $reason when the global store fails with $code',
+  async ({ reason, code }) => {
+    expect(errorCodes).toContain(code)
+    const clock = fakeClock()
+    const fail = () => Promise.reject(new TenureError(code, 'The global store failed.', { retryable: true }))
+    const store: LeaseStore = { expiry: 'observed', terms: true, read: fail, acquire: fail, renew: fail, release: fail }
+    const resources = memoryResources(() => clock.randomId())
+    const relay = new Relay({ resources, store, cluster: 'east', clock, isFirst: () => true })
+    relay.start()
+    const { signal } = new AbortController()
+    const asking = relayedStore(resources, 'jobs', clock)
+      .read('report', { signal })
+      .catch(() => undefined)
+    await clock.advance(3_000)
+    const resource = await resources.get({ namespace: 'jobs', name: 'report' }, { signal, timeoutMs: 1_000 })
+    const found = resource?.status.conditions?.find(({ type }) => type === 'BackendHealthy')
+    expect(found).toMatchObject({ status: 'False', reason, message: 'The global store failed.' })
+    await clock.advance(60_000)
+    await asking
+    await relay.stop()
+  },
+)
 
-test('the page has a row for each metric', () => {
+test('docs/guide/multicluster.md has a row for each metric', () => {
   const none = { running: 0, waiting: 0 }
   const text = controllerMetrics('east', () => ({ resources: 0, calls: none, writes: none, isFirst: true })).text()
   const metrics = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)
@@ -66,7 +69,7 @@ test('the page has a row for each metric', () => {
   expect(named.toSorted()).toEqual(metrics.toSorted())
 })
 
-test('the page has a row for each Event', () => {
+test('docs/guide/multicluster.md has a row for each Event', () => {
   const events = readFileSync(join(folder, 'events.ts'), 'utf8')
   const given = [...events.matchAll(/\['(\w+)', `/g)].map(([, reason]) => reason)
   const [, table = ''] = page.split('Events on the resource:')

@@ -1,9 +1,10 @@
-/** Candidates that know only the document's fields. */
+/** Spec-only candidates: they know only the fields of the spec. */
 import { expect, test } from 'vitest'
+import { attemptOf } from '../src/document.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
 import { call, key, twoClusters } from './two-clusters.ts'
 
-test('a changed heartbeat is a renewal, and one that stays as it is renews nothing', async () => {
+test('a relay renews the lease when the heartbeat of a spec-only candidate changes, and only then', async () => {
   const { clock, east, record } = twoClusters()
   const first = await east.beat('a')
   await clock.advance(100)
@@ -12,7 +13,7 @@ test('a changed heartbeat is a renewal, and one that stays as it is renews nothi
   expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1, observedGeneration: first.generation })
   await clock.advance(10_000)
   expect((await record())?.version).toBe(granted?.version)
-  // Another field of the spec is not a sign of life, and nothing is confirmed for it.
+  // A change of another field of the spec is not a heartbeat, so the relay confirms nothing for it.
   await east.resources.patchSpec(key, { leaseDurationSeconds: 20, requests: {} }, call)
   await clock.advance(100)
   expect((await record())?.version).toBe(granted?.version)
@@ -24,7 +25,7 @@ test('a changed heartbeat is a renewal, and one that stays as it is renews nothi
   expect((await east.shown()).status.observedGeneration).toBe(second.generation)
 })
 
-test('a lease that ran out by the relay’s own observation is asked for again, with another term', async () => {
+test('a spec-only candidate gets a new term after its lease expired by the relay’s own observation', async () => {
   const { clock, east, record } = twoClusters()
   await east.beat('a')
   await clock.advance(40_000)
@@ -34,7 +35,7 @@ test('a lease that ran out by the relay’s own observation is asked for again, 
   expect(await record()).toMatchObject({ holder: 'east/a', term: 2 })
 })
 
-test('an empty identity gives back what the resource holds, and nothing else', async () => {
+test('an empty identity releases only the lease that the resource holds', async () => {
   const { clock, east, west, record } = twoClusters()
   await east.beat('a')
   await clock.advance(100)
@@ -48,7 +49,7 @@ test('an empty identity gives back what the resource holds, and nothing else', a
   expect(east.changes.map(({ change }) => change)).toEqual(['elected', 'released', 'moved'])
 })
 
-test('what a resource of the same name was granted is not theirs after it was created again', async () => {
+test('a recreated resource does not inherit the grant of the deleted one', async () => {
   const { clock, east, record } = twoClusters()
   await east.beat('a')
   await clock.advance(100)
@@ -56,11 +57,11 @@ test('what a resource of the same name was granted is not theirs after it was cr
   const again = await east.beat('a')
   await clock.advance(100)
   expect(await record()).toMatchObject({ term: 1 })
-  // It reads its own name, and no confirmation with it.
+  // The status shows the candidate's own name, but no confirmation.
   expect((await east.shown()).status.observedGeneration ?? 0).toBeLessThan(again.generation)
 })
 
-test('a candidate whose heartbeat another one has overwritten is not confirmed by the answer to the other', async () => {
+test('a relay does not confirm a heartbeat that another candidate has overwritten', async () => {
   const { clock, east } = twoClusters()
   const own = await east.beat('a')
   await clock.advance(100)
@@ -73,7 +74,7 @@ test('a candidate whose heartbeat another one has overwritten is not confirmed b
   expect(status.observedGeneration).toBeLessThan(other.generation - 1)
 })
 
-test('a confirmation that cannot be written within a tenth of the lease is discarded, and the call repeated', async () => {
+test('a relay discards a confirmation that it cannot write within a tenth of the lease, and repeats the call', async () => {
   let holdBack = false
   const waiting: (() => void)[] = []
   const { clock, east, record } = twoClusters({
@@ -100,7 +101,7 @@ test('a confirmation that cannot be written within a tenth of the lease is disca
   expect((await east.shown()).status.observedGeneration).toBe(beat.generation)
 })
 
-test('both kinds of candidates in one resource are refused by a condition, and requests go on', async () => {
+test('a condition rejects spec-only candidates beside requests in one resource, and the requests are still served', async () => {
   const { clock, east, record } = twoClusters()
   const { elector } = east.candidate('a')
   await clock.advance(1_000)
@@ -116,7 +117,7 @@ test('both kinds of candidates in one resource are refused by a condition, and r
   expect(await east.condition('Ready')).toMatchObject({ status: 'True', reason: 'Relaying' })
 })
 
-test('a heartbeat that cannot be served is named in a condition', async () => {
+test('a condition names a heartbeat that cannot be served', async () => {
   const { clock, east, record } = twoClusters()
   await east.beat('west/a')
   await clock.advance(100)
@@ -124,7 +125,7 @@ test('a heartbeat that cannot be served is named in a condition', async () => {
   expect(await record()).toBeUndefined()
 })
 
-test('somebody who only looks takes no leadership from a candidate of the document', async () => {
+test('a reader does not take leadership from a spec-only candidate', async () => {
   const { clock, east } = twoClusters()
   await east.beat('a')
   await clock.advance(1_000)
@@ -136,4 +137,50 @@ test('somebody who only looks takes no leadership from a candidate of the docume
   await clock.advance(1_000)
   expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1, observedGeneration: generation })
   expect(await east.condition('Ready')).toMatchObject({ status: 'True' })
+})
+
+test('a heartbeat that was refused is served again as soon as the lease is released, while its candidate waits', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  const refused = await west.beat('b')
+  await clock.advance(5_000)
+  expect((await west.shown()).status).toMatchObject({ leader: 'east/a', observedGeneration: refused.generation })
+  await east.beat('')
+  // Less than a poll of the store by the relay in the west.
+  await clock.advance(6_500)
+  expect(await record()).toMatchObject({ holder: 'west/b', term: 2, released: false })
+  expect((await west.shown()).status).toMatchObject({ leader: 'b', term: 2, observedGeneration: refused.generation })
+})
+
+test('a heartbeat that was refused is not served again after its lease, when nobody waits for it', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  await west.beat('b')
+  await clock.advance(14_000)
+  await east.beat('a')
+  await clock.advance(2_000)
+  await east.beat('')
+  await clock.advance(12_000)
+  expect(await record()).toMatchObject({ holder: 'east/a', term: 1, released: true })
+})
+
+test('a lease that is granted late to a refused heartbeat is not shown beside the generation that was refused', async () => {
+  const { clock, east, west, store } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  const refused = await west.beat('b')
+  await clock.advance(5_000)
+  const { renewTime = '' } = refused.spec
+  const beat = { identity: 'b', generation: refused.generation, renewTime, leaseDurationMs: 15_000 }
+  // Its lease is over: what comes now is a call that took its time, for a candidate that may still wait.
+  await clock.advance(11_000)
+  await east.beat('')
+  await clock.advance(100)
+  const attempt = attemptOf(refused.uid, beat)
+  const claim = { election: 'jobs/nightly', holder: 'west/b', attempt, leaseDurationMs: 30_000, afterTerm: 1 }
+  expect(await store.acquire({ ...claim, metadata: {} }, call)).toMatchObject({ ok: true })
+  await clock.advance(7_000)
+  expect((await west.shown()).status).toMatchObject({ leader: 'b', term: 2, observedGeneration: 0 })
 })

@@ -11,7 +11,7 @@ const options: ExploredRelays = {
   faults: ['relay-crash', 'relay-sleep', 'late', 'deleted-record'],
 }
 
-test('a scene with relays that was read is the one that was written', () => {
+test('a model state with relays is decoded as it was encoded', () => {
   const world = electorsWorld(relaySetup(options), 1, noCounts())
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
   const known = new Set<string>()
@@ -30,7 +30,7 @@ test('a scene with relays that was read is the one that was written', () => {
   expect(known.size).toBeGreaterThan(1_000)
 })
 
-test('a story names the relay that passes a call on', () => {
+test('a trace names the relay that forwards a call', () => {
   const story = retraceRelays({ leaseTicks: 6, faults: [] }, [0, 1, 0])
   expect(story).toMatch(
     /a sends acquire after term 0\n.*relay 1 gets a's acquire\n.*a gets the answer to a's acquire\n/,

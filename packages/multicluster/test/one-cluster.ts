@@ -21,13 +21,13 @@ export function acquire(id: string, claim: object = {}): MultiClusterRequest {
   }
 }
 
-/** What to build a cluster of. */
+/** The parts of a cluster that a test can replace. */
 interface Parts {
-  /** The relay, which may be one with a mistake in it. */
+  /** The relay, or a mutant of it. */
   readonly Relay: typeof Relay
 }
 
-/** One cluster. Relays are started by the test. */
+/** Creates one cluster. The test starts the relays. */
 export function oneCluster(clock: FakeClock, store: LeaseStore, parts: Parts = { Relay }) {
   const memory = memoryResources(() => clock.randomId())
   const start = (options: Partial<RelayOptions> = {}) => {
@@ -53,7 +53,7 @@ export function oneCluster(clock: FakeClock, store: LeaseStore, parts: Parts = {
   return { memory, start, put, beat, shown }
 }
 
-/** A global store that remembers its highest term, and whose changes nobody is told of. */
+/** A global store that remembers its highest term and cannot be watched. */
 export function quietStore(clock: FakeClock) {
   const server = simulatedSwap()
   const { watch: _, ...store } = swapStore(server, clock)

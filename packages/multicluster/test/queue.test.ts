@@ -3,7 +3,7 @@ import { Queue } from '../src/queue.ts'
 
 const { signal } = new AbortController()
 
-test('what is urgent goes first, the rest is not starved, and no more run at once than may', async () => {
+test('the queue runs urgent work first, does not starve other work, and respects its concurrency limit', async () => {
   const queue = new Queue(1)
   const order: string[] = []
   const work = (name: string) => async () => {
@@ -31,7 +31,7 @@ test('what is urgent goes first, the rest is not starved, and no more run at onc
   expect(order).toHaveLength(13)
 })
 
-test('what nobody waits for any more leaves the line', async () => {
+test('the queue drops work whose signal has aborted', async () => {
   const queue = new Queue(1)
   let finish = (): void => undefined
   const first = queue.run(true, signal, () => new Promise<void>((resolve) => (finish = resolve)))

@@ -1,8 +1,8 @@
-/** What the document's reference implementation gets wrong. */
+/** Mistakes of the reference implementation that this implementation does not make. */
 import { expect, test } from 'vitest'
 import { key, twoClusters } from './two-clusters.ts'
 
-test('release never reaches the backend: here a clean stop passes leadership on within a second', async () => {
+test('a clean stop hands leadership over within a second, although the reference never releases the backend lock', async () => {
   const { clock, east, west, record } = twoClusters()
   const first = east.candidate('a').elector
   await clock.advance(100)
@@ -15,7 +15,7 @@ test('release never reaches the backend: here a clean stop passes leadership on 
   expect(await record()).toMatchObject({ holder: 'west/b', term: 2 })
 })
 
-test('deletion leaves the lock: here a living leader goes on, and that of a dead one is free after one lease', async () => {
+test('a live leader keeps its lease when its resource is deleted, and the lease of a dead leader expires, although the reference leaves the lock behind', async () => {
   const { clock, east, west, leaseDurationMs } = twoClusters()
   const { elector, die } = east.candidate('a')
   await clock.advance(100)
@@ -27,12 +27,12 @@ test('deletion leaves the lock: here a living leader goes on, and that of a dead
   expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1 })
   die()
   east.resources.delete(key)
-  // It had renewed up to a third of a lease before.
+  // The last renewal was up to a third of a lease ago.
   await clock.advance(leaseDurationMs + 1_000)
   expect([elector.isLeader(), other.isLeader()]).toEqual([false, true])
 })
 
-test('wall clocks are compared across clusters: here one an hour ahead changes nothing', async () => {
+test('a wall clock that is an hour ahead in one cluster changes nothing, although the reference compares wall clocks', async () => {
   const ahead = 3_600_000
   const { clock, east, west, leaseDurationMs } = twoClusters({
     westClock: (own) => ({ ...own, wallMs: () => own.wallMs() + ahead }),
@@ -49,7 +49,7 @@ test('wall clocks are compared across clusters: here one an hour ahead changes n
   expect(other.isLeader()).toBe(true)
 })
 
-test('each contender judges by its own duration: here by that of the lease', async () => {
+test('a contender judges expiry by the duration of the lease, although the reference uses its own duration', async () => {
   const { clock, east, west } = twoClusters()
   const { die } = east.candidate('a', { leaseDurationMs: 60_000 })
   await clock.advance(100)
@@ -62,19 +62,19 @@ test('each contender judges by its own duration: here by that of the lease', asy
   expect(other.isLeader()).toBe(true)
 })
 
-test('the global lock is renewed for a dead pod for two leases: here for none', async () => {
+test('a relay does not renew for a dead pod, although the reference renews for two more leases', async () => {
   const { clock, east, record, leaseDurationMs } = twoClusters()
   const { die } = east.candidate('a')
   await clock.advance(2 * leaseDurationMs)
   die()
-  // A request that is there already may still be carried out.
+  // A request that is already in the resource may still be carried out.
   await clock.advance(100)
   const { version } = (await record()) ?? {}
   await clock.advance(10 * leaseDurationMs)
   expect((await record())?.version).toBe(version)
 })
 
-test('a stale candidate is reported as a broken backend: here as one that is silent', async () => {
+test('a stale candidate is reported as silent, although the reference reports a broken backend', async () => {
   const { clock, east, leaseDurationMs } = twoClusters()
   const { die } = east.candidate('a')
   await clock.advance(2 * leaseDurationMs)
@@ -86,10 +86,10 @@ test('a stale candidate is reported as a broken backend: here as one that is sil
   expect(await east.condition('Leading')).toMatchObject({ status: 'False', reason: 'NobodyLeads' })
 })
 
-test('a cached client confirms against old status: here only the answer to the very request counts', async () => {
+test('a lock accepts only the answer to its own request, although the reference accepts a cached status', async () => {
   let holdBack = false
   const { clock, east, leaseDurationMs } = twoClusters({
-    // The relay no longer sees what is asked: every status that anybody reads is an old one.
+    // The relay no longer sees new requests, so every status that a candidate reads is stale.
     through: (resources) => ({
       ...resources,
       async *watch(of, options) {
@@ -107,7 +107,7 @@ test('a cached client confirms against old status: here only the answer to the v
   expect(elector.isLeader()).toBe(false)
 })
 
-test('local candidates overwrite each other: here each has a place of its own', async () => {
+test('each local candidate has its own request slot, although candidates of the reference overwrite each other', async () => {
   const { clock, east, leaseDurationMs } = twoClusters()
   const electors = ['a', 'b', 'c', 'd'].map((identity) => east.candidate(identity).elector)
   await clock.advance(20 * leaseDurationMs)
@@ -117,7 +117,7 @@ test('local candidates overwrite each other: here each has a place of its own', 
   expect(status.term).toBe(1)
 })
 
-test('transitions are not a fencing term: here the term rises with every grant, in a new resource too', async () => {
+test('the fencing term rises with every grant, even in a new resource, although the reference counts transitions', async () => {
   const { clock, east, west, leaseDurationMs } = twoClusters()
   const terms: number[] = []
   for (let round = 0; round < 3; round += 1) {
@@ -137,7 +137,7 @@ test('transitions are not a fencing term: here the term rises with every grant, 
   expect(new Set(terms).size).toBe(6)
 })
 
-test('equal pod names in two clusters are confused: here only one of the two reads its own name', async () => {
+test('only one of two pods with equal names in two clusters reads its own name, although the reference confuses them', async () => {
   const { clock, east, west } = twoClusters()
   await east.beat('pod-0')
   await clock.advance(200)

@@ -2,6 +2,6 @@ import { describe, test } from 'vitest'
 import { Relay } from '../src/relay.ts'
 import { relayChecks } from './relay-checks.ts'
 
-describe('of the relay it holds that', () => {
+describe('the relay', () => {
   for (const [name, check] of Object.entries(relayChecks)) test(name, () => check({ Relay }))
 })

@@ -1,4 +1,4 @@
-/** What holds of the relay in orders of events that are too rare for simulated clusters, for it and for its mutants. */
+/** Checks of the relay, and of its mutants, with orders of events that are too rare for simulated clusters. */
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict'
 import type { LeaseStore } from 'tenure'
 import type { MemoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
@@ -12,7 +12,7 @@ interface Library {
   readonly Relay: typeof Relay
 }
 
-/** Each rejects with an AssertionError if what its name says does not hold. */
+/** Each check rejects with an AssertionError if its name does not hold. */
 export const relayChecks: Readonly<Record<string, (library: Library) => Promise<void>>> = {
   async 'a recreated resource is served when a read of the deleted one is answered late'(library) {
     for (const carriedOut of ['before the deletion', 'between the two', 'after the creation']) {
@@ -75,7 +75,7 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     equal((await scene.shown())?.answers['a']?.id, 'second')
   },
 
-  async 'a status that shows a release does not show the lease as held again when a read is answered late'(library) {
+  async 'a late answer to a read does not show a released lease as held again'(library) {
     const scene = sceneOf(library)
     const answer = gate()
     let isLate = false
@@ -89,7 +89,8 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     await scene.clock.advance(12_000)
     ok(answer.isWaited && granted.ok)
     await scene.store.release({ ...claim, term: 1, version: granted.record.version }, call)
-    // Another relay of the same cluster shows the release. It ends, because two that disagree would write without end.
+    // Another relay of the same cluster shows the release. It then stops, because two relays that disagree would
+    // overwrite each other forever.
     const other = scene.start({})
     await scene.clock.advance(3_000)
     equal((await scene.shown())?.record?.released, true)
@@ -101,7 +102,7 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     deepEqual([leader, record?.released], ['', true])
   },
 
-  async 'a confirmation that waited for its turn to be written while the machine slept is discarded'(library) {
+  async 'a confirmation that was queued while the machine slept is discarded'(library) {
     const scene = sceneOf(library)
     const answer = gate()
     const other = { ...key, name: 'other' }
@@ -126,7 +127,7 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     notEqual(record?.version, first)
   },
 
-  async 'a write that confirms is given up a tenth of the lease after its call was sent'(library) {
+  async 'the write of a confirmation times out a tenth of the lease after its call was sent'(library) {
     const scene = sceneOf(library)
     const signals: AbortSignal[] = []
     scene.start({
@@ -147,7 +148,7 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
   },
 }
 
-/** A cluster in virtual time. Its relays write one status after another. */
+/** A cluster in virtual time. Its relays write one status at a time. */
 function sceneOf(library: Library) {
   const clock = fakeClock()
   const { store } = quietStore(clock)
@@ -159,7 +160,7 @@ function sceneOf(library: Library) {
     store,
     start: (resources: Partial<Resources>, change: Partial<LeaseStore> = {}) =>
       cluster.start({ resources: { ...memory, ...resources }, store: { ...store, ...change }, writeLimit: 1 }),
-    /** Replaces the resource while the relay is between two watches. */
+    /** Replaces the resource while the relay has no watch open. */
     async recreate(uid: string | undefined) {
       endWatches(memory)
       memory.delete(key)
@@ -174,7 +175,7 @@ function endWatches(memory: MemoryResources): void {
   memory.restore(memory.backup())
 }
 
-/** Holds answers back until it is opened. */
+/** Holds answers back until the test opens it. */
 function gate() {
   const waiting: (() => void)[] = []
   let isOpen = false

@@ -1,4 +1,4 @@
-/** What candidates, operators and global stores may do to a relay, and what must not come of it. */
+/** What candidates, operators, and global stores may do to a relay, and what must not follow. */
 import { expect, test } from 'vitest'
 import type { LeaseRecord } from 'tenure'
 import { simulatedKv } from '../../tenure/src/simulation/simulated-kv.ts'
@@ -6,7 +6,7 @@ import { casStore } from '../../tenure/src/stores/cas.ts'
 import { fakeClock } from '../../tenure/src/testing/fake-clock.ts'
 import { acquire, call, election, key, oneCluster, quietStore } from './one-cluster.ts'
 
-test('a term that was granted and removed unseen is waited for, though no record was seen for long', async () => {
+test('a relay waits for a term that was granted and removed unobserved, even when it has observed no record for a long time', async () => {
   const clock = fakeClock()
   const { server, store } = quietStore(clock)
   const { start, put, shown } = oneCluster(clock, store)
@@ -17,7 +17,7 @@ test('a term that was granted and removed unseen is waited for, though no record
   server.delete(election)
   await put({ a: acquire('second', { afterTerm: 1 }) })
   await clock.advance(16_000)
-  // Another cluster leads from here on, and its record is removed as well before anybody looks.
+  // Another cluster leads now, and its record is also removed before any relay reads it.
   const claim = { election, holder: 'west/b', attempt: 'west', leaseDurationMs: 15_000, metadata: {} }
   const other = await store.acquire({ ...claim, afterTerm: 1, expiredVersion: '' }, call)
   expect(other).toMatchObject({ ok: true, record: { term: 2 } })
@@ -32,7 +32,7 @@ test('a term that was granted and removed unseen is waited for, though no record
   expect((await shown())?.answers['a']).toMatchObject({ id: 'fourth', ok: false })
 })
 
-test('after a global store has lost everything, candidates of the document get a term above the one shown', async () => {
+test('spec-only candidates get a term above the shown one after the global store lost all data', async () => {
   const clock = fakeClock()
   const kv = simulatedKv({ watch: false })
   const { start, beat, shown } = oneCluster(clock, casStore(kv, { clock }))
@@ -59,7 +59,7 @@ test('after a global store has lost everything, candidates of the document get a
   expect(led).toBe(4)
 })
 
-test('after a global store went back to a lower term, what is below the one shown is not renewed but waited for', async () => {
+test('a relay does not renew a term below the shown one after the global store was restored, and waits for its lease', async () => {
   const clock = fakeClock()
   const kv = simulatedKv({ watch: false })
   const { start, beat, shown } = oneCluster(clock, casStore(kv, { clock }))
@@ -84,7 +84,7 @@ test('after a global store went back to a lower term, what is below the one show
   expect(led).toBe(3)
 })
 
-test('a record with a time that no calendar has is shown all the same', async () => {
+test('a relay shows a record whose time is outside the calendar', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   const odd = <T extends LeaseRecord | undefined>(record: T) =>
@@ -107,7 +107,7 @@ test('a record with a time that no calendar has is shown all the same', async ()
   expect(Math.abs(status?.record?.acquiredAt ?? Infinity)).toBeLessThanOrEqual(8.64e15)
 })
 
-test('what goes wrong with one resource is reported, and it is served again with the next change', async () => {
+test('a relay reports a failure with one resource and serves the resource again at its next change', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   const { start, put, shown } = oneCluster(clock, store)
@@ -125,7 +125,7 @@ test('what goes wrong with one resource is reported, and it is served again with
   expect((await shown())?.answers['a']?.id).toBe('second')
 })
 
-test('a lease of a millisecond makes no relay look at the global store all the time', async () => {
+test('a relay does not poll the global store in a loop when a lease lasts one millisecond', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   let reads = 0
@@ -147,7 +147,7 @@ test('a lease of a millisecond makes no relay look at the global store all the t
   expect(reads).toBeLessThanOrEqual(10)
 })
 
-test('metadata that grows when it is written out is refused', async () => {
+test('a relay rejects metadata that grows beyond the limit when it is serialized', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   const { start, put, shown } = oneCluster(clock, store)
@@ -161,7 +161,7 @@ test('metadata that grows when it is written out is refused', async () => {
   expect(answer?.record?.metadata.length ?? 0).toBeLessThanOrEqual(8192)
 })
 
-test('keys that objects have by birth are keys like any other', async () => {
+test('a relay accepts names of built-in object properties as request keys', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   const { memory, start, put, shown } = oneCluster(clock, store)
@@ -174,11 +174,11 @@ test('keys that objects have by birth are keys like any other', async () => {
   expect(Object.keys((await shown())?.answers ?? {})).toEqual([])
 })
 
-test('an error whose code is a number is named in a condition that the API server takes', async () => {
+test('a condition that the API server accepts names an error whose code is a number', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   const down = async (): Promise<never> => {
-    throw Object.assign(new Error('It is down.'), { code: 14 })
+    throw Object.assign(new Error('The global store is down.'), { code: 14 })
   }
   const { start, put, shown } = oneCluster(clock, { ...store, acquire: down })
   start()
@@ -189,7 +189,7 @@ test('an error whose code is a number is named in a condition that the API serve
   expect(condition?.reason).toMatch(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
 })
 
-test('a call that hangs is given up and repeated, however long the candidate would wait', async () => {
+test('a relay gives a hanging call up and repeats it, however long the candidate would wait', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   let calls = 0
@@ -204,7 +204,7 @@ test('a call that hangs is given up and repeated, however long the candidate wou
   expect((await shown())?.answers['a']).toMatchObject({ id: 'patient', ok: true })
 })
 
-test('a confirmation whose call was answered after the machine slept is discarded', async () => {
+test('a relay discards a confirmation whose call was answered after the machine slept', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   let first: string | undefined
@@ -224,7 +224,7 @@ test('a confirmation whose call was answered after the machine slept is discarde
   expect((await shown())?.record?.version).not.toBe(first)
 })
 
-test('a generation that was observed of another resource, as a backup may bring it, confirms nothing and hinders nobody', async () => {
+test('a restored observedGeneration of another resource confirms nothing and blocks no candidate', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   const { memory, start, beat, shown } = oneCluster(clock, store)

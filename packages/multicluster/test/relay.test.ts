@@ -17,7 +17,7 @@ const ask = (id: string, claim: object = {}, verb = 'acquire'): MultiClusterRequ
     claim: { holder: 'a', attempt: id, leaseDurationMs: 15_000, afterTerm: 0, metadata: '{}', ...claim },
   }) as MultiClusterRequest
 
-/** One cluster with relays of the test's own, and a global store that can be made to fail. */
+/** One cluster whose relays the test starts, and a global store that can be made to fail. */
 function oneCluster() {
   const clock = fakeClock()
   const server = simulatedSwap()
@@ -33,7 +33,8 @@ function oneCluster() {
   const global = swapStore(server, clock)
   const failing = async <T>(work: () => Promise<T>): Promise<T> => {
     state.calls += 1
-    if (state.isDown) throw Object.assign(new Error('It is down.'), { code: 'BACKEND_UNAVAILABLE', retryable: true })
+    if (state.isDown)
+      throw Object.assign(new Error('The global store is down.'), { code: 'BACKEND_UNAVAILABLE', retryable: true })
     return work()
   }
   const store: typeof global = {
@@ -73,7 +74,7 @@ test('a relay keeps answering when its observer throws or rejects', async () => 
   }
 })
 
-test('a candidate that dies is followed in another cluster within one lease and one relay', async () => {
+test('a candidate in another cluster takes over within one lease when the leader dies', async () => {
   const { clock, east, west, leaseDurationMs } = twoClusters()
   const { elector, die } = east.candidate('a')
   await clock.advance(100)
@@ -85,7 +86,7 @@ test('a candidate that dies is followed in another cluster within one lease and 
   expect(other.isLeader()).toBe(true)
 })
 
-test('and so it is whenever the one that follows has looked at the lease, also after having led before', async () => {
+test('a candidate takes over within one lease no matter when it last observed the lease, even after it has led before', async () => {
   for (let livesMs = 1_000; livesMs <= 31_000; livesMs += 3_000) {
     const { clock, east, west, leaseDurationMs } = twoClusters()
     const { elector: other } = west.candidate('b')
@@ -101,7 +102,7 @@ test('and so it is whenever the one that follows has looked at the lease, also a
   }
 })
 
-test('and so it is although somebody who only looks has the newest renewal written into the status', async () => {
+test('a candidate takes over within one lease even when a reader causes a status write with the newest renewal', async () => {
   const { clock, east, west, leaseDurationMs } = twoClusters()
   const { die } = east.candidate('a')
   await clock.advance(100)
@@ -116,7 +117,7 @@ test('and so it is although somebody who only looks has the newest renewal writt
   expect(other.isLeader()).toBe(true)
 })
 
-test('a place that is given up brings no renewal of another cluster along', async () => {
+test('the removal of an abandoned request slot writes no renewal of another cluster into the status', async () => {
   const { clock, east, west } = twoClusters()
   east.candidate('a')
   await clock.advance(100)
@@ -133,7 +134,7 @@ test('a place that is given up brings no renewal of another cluster along', asyn
   expect(after.record?.version).toBe(before.record?.version)
 })
 
-test('a malformed request is answered with an error and a condition, and others go on', async () => {
+test('a relay answers a malformed request with an error and a condition and still serves the others', async () => {
   const { clock, memory, start, shown, condition, read } = oneCluster()
   start()
   const requests = { bad: ask('1', { holder: 'west/a' }), worse: ask('2', { metadata: '[]' }), good: ask('3') }
@@ -145,11 +146,11 @@ test('a malformed request is answered with an error and a condition, and others 
   expect(answers['good']).toMatchObject({ id: '3', ok: true, record: { holder: 'a', cluster: 'east' } })
   expect(await condition('Ready')).toMatchObject({ status: 'False', reason: 'MalformedRequest' })
   expect(await read()).toMatchObject({ holder: 'east/a' })
-  // Not everything that it asks for was asked of the global store.
+  // Not every request of the resource reached the global store.
   expect((await shown())?.observedGeneration).toBeUndefined()
 })
 
-test('a global store that fails for a while costs no request that can still be answered', async () => {
+test('requests that have not timed out are answered after a temporary failure of the global store', async () => {
   const { clock, memory, state, start, shown, condition } = oneCluster()
   start()
   state.isDown = true
@@ -168,7 +169,7 @@ test('a global store that fails for a while costs no request that can still be a
   expect((await condition('BackendHealthy'))?.lastTransitionTime).not.toBe(since)
 })
 
-test('a request that nobody waits for any more is not carried out', async () => {
+test('a relay does not carry out a request that has timed out', async () => {
   const { clock, memory, state, start, shown, read } = oneCluster()
   start()
   state.isDown = true
@@ -180,7 +181,7 @@ test('a request that nobody waits for any more is not carried out', async () => 
   expect(await read()).toBeUndefined()
 })
 
-test('a relay that starts anew repeats no call that was answered', async () => {
+test('a restarted relay does not repeat a call that was answered', async () => {
   const { clock, memory, state, start } = oneCluster()
   const first = start()
   await memory.create(key, { requests: { a: ask('1') } }, undefined, call)
@@ -192,7 +193,7 @@ test('a relay that starts anew repeats no call that was answered', async () => {
   expect(state.calls).toBe(calls)
 })
 
-test('what the first leaves unanswered another relay answers, and what it answers nobody else does', async () => {
+test('another relay answers a request that the primary relay leaves unanswered, and only then', async () => {
   const { clock, memory, state, start, shown } = oneCluster()
   const first = start()
   start({ isFirst: () => false })
@@ -207,7 +208,7 @@ test('what the first leaves unanswered another relay answers, and what it answer
   expect((await shown())?.answers['a']).toMatchObject({ id: '2' })
 })
 
-test('a request after one that was left unanswered is answered at once: the first must be gone', async () => {
+test('another relay answers the next request at once when the primary relay left one unanswered', async () => {
   const { clock, memory, start, shown } = oneCluster()
   start({ isFirst: () => false })
   await memory.create(key, { requests: { a: ask('1') } }, undefined, call)
@@ -218,7 +219,7 @@ test('a request after one that was left unanswered is answered at once: the firs
   expect((await shown())?.answers['a']).toMatchObject({ id: '2' })
 })
 
-test('who answered in place of the first goes on at once, for the time of its Lease or until another one answers', async () => {
+test('a relay that answered for the primary answers at once for the length of its Lease, or until another relay answers', async () => {
   const { clock, memory, state, start, shown } = oneCluster()
   start({ isFirst: () => false })
   const answerAfter = async (id: string, ms: number) => {
@@ -245,7 +246,7 @@ test('who answered in place of the first goes on at once, for the time of its Le
   expect(await answerAfter('7', 900)).toBe('6')
 })
 
-test('a candidate that is silent for long loses its answer, and its place is named', async () => {
+test('a relay removes the answer of a candidate that is silent for a minute and lists its key as silent', async () => {
   const { clock, memory, start, shown } = oneCluster()
   start()
   await memory.create(key, { requests: { a: ask('1'), b: ask('2', {}, 'read') } }, undefined, call)
@@ -255,7 +256,7 @@ test('a candidate that is silent for long loses its answer, and its place is nam
   await clock.advance(2_000)
   expect(await shown()).toMatchObject({ silent: ['a'], answers: { b: { id: '3' } } })
   expect((await shown())?.answers['a']).toBeUndefined()
-  // It comes back.
+  // The candidate returns.
   await memory.patchSpec(key, { requests: { a: ask('4') } }, call)
   await clock.advance(100)
   expect(await shown()).toMatchObject({ silent: [], answers: { a: { id: '4' } } })
@@ -264,7 +265,7 @@ test('a candidate that is silent for long loses its answer, and its place is nam
   expect(Object.keys((await shown())?.answers ?? {})).toEqual(['b'])
 })
 
-test('the status of a cluster without the leader is written when the leader changes, and not when it renews', async () => {
+test('the status of a cluster without the leader is written when the leader changes, but not when it renews', async () => {
   const { clock, east, west, leaseDurationMs } = twoClusters()
   const { elector } = east.candidate('a')
   await clock.advance(100)
@@ -281,7 +282,7 @@ test('the status of a cluster without the leader is written when the leader chan
   expect((await east.shown()).status).toMatchObject({ leader: 'west/b', cluster: 'west', term: 2 })
 })
 
-test('one renewal costs one global call and one write of the status, and a deleted resource is forgotten', async () => {
+test('one renewal costs one global call and one status write, and a relay drops a deleted resource', async () => {
   const { clock, memory, state, start } = oneCluster()
   const relay = start()
   const lock = relayedStore(memory, key.namespace, clock)

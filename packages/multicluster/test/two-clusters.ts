@@ -15,7 +15,7 @@ export const key = { namespace: 'jobs', name: 'nightly' }
 export const call = { signal: new AbortController().signal }
 const leaseDurationMs = 15_000
 
-/** What a test does with one cluster. */
+/** One cluster, and what a test does with it. */
 export class TestCluster {
   readonly resources: MemoryResources
   readonly calls: GlobalCallReport[] = []
@@ -45,7 +45,7 @@ export class TestCluster {
     onTestFinished(() => this.relay.stop())
   }
 
-  /** A candidate, and how to cut it off from its API server for good. */
+  /** Starts a candidate. `die` cuts it off from its API server for good. */
   candidate(identity: string, options: Partial<ElectorOptions> = {}): { elector: Elector; die(): void } {
     let isDead = false
     const mortal =
@@ -74,7 +74,7 @@ export class TestCluster {
     return { elector, die: () => (isDead = true) }
   }
 
-  /** What a candidate that knows only the document writes. */
+  /** Writes the heartbeat of a spec-only candidate. */
   async beat(identity: string, spec: Partial<MultiClusterLeaseSpec> = {}): Promise<MultiClusterLease> {
     const renewTime = new Date(this.#clock.wallMs() + ++this.#writes).toISOString().replace('Z', '000Z')
     const fields = { holderIdentity: identity, leaseDurationSeconds: 15, renewTime, requests: {}, ...spec }
@@ -92,7 +92,7 @@ export class TestCluster {
   }
 }
 
-/** Two clusters with one global store, in virtual time. */
+/** Creates two clusters with one global store, in virtual time. */
 export function twoClusters(
   options: { westClock?: (clock: FakeClock) => Clock; through?: (resources: MemoryResources) => Resources } = {},
 ) {
@@ -103,6 +103,7 @@ export function twoClusters(
   return {
     clock,
     global,
+    store,
     leaseDurationMs,
     record: (): Promise<LeaseRecord | undefined> => store.read('jobs/nightly', call),
     east: new TestCluster('east', clock, global, { ownClock: clock, through }),

@@ -9,7 +9,7 @@ const longestCarryBytes = 4096
 /** Control characters and line separators can forge log lines; invisible characters make two names look alike. */
 export const unseenCharacter = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** Two spellings of one name must not be two nodes. */
+/** Requires one canonical spelling, so that two spellings of a name cannot count as two nodes. */
 export function isSoundNodeId(nodeId: string): boolean {
   return (
     nodeId !== '' &&
@@ -21,20 +21,20 @@ export function isSoundNodeId(nodeId: string): boolean {
   )
 }
 
-/** The rules for a node's id that a schema cannot express. */
+/** Checks the rules for a node id that a JSON schema cannot express. */
 export function checkNodeId(nodeId: string): void {
   if (isSoundNodeId(nodeId)) return
-  const rule = 'without control characters, invisible ones and blanks around it, in Unicode form NFC'
+  const rule = 'without control characters, invisible characters, or leading or trailing blanks, in Unicode form NFC'
   throw new ServiceError('INVALID_REQUEST', `node_id must be text of at most ${longestIdBytes} bytes ${rule}.`)
 }
 
-/** A schema counts characters, and one character takes up to four bytes. */
+/** Checks the length in bytes. A JSON schema counts characters, and one character takes up to four bytes. */
 export function checkCarry(carry: string): void {
   if (Buffer.byteLength(carry) <= longestCarryBytes) return
   throw new ServiceError('INVALID_REQUEST', `carry must have at most ${longestCarryBytes} bytes in UTF-8.`)
 }
 
-/** Metadata as it is kept. */
+/** Returns metadata as JSON text, the form in which it is stored. */
 export function metadataText(metadata: Readonly<Record<string, unknown>>): MetadataText {
   const text = isHarmless(metadata, deepestMetadata) ? JSON.stringify(metadata) : undefined
   if (text !== undefined && Buffer.byteLength(text) <= longestMetadataBytes) return text
@@ -42,7 +42,7 @@ export function metadataText(metadata: Readonly<Record<string, unknown>>): Metad
   throw new ServiceError('INVALID_REQUEST', `metadata must have ${rule}, and no key such as __proto__.`)
 }
 
-/** A body that names another group than the path was meant for another request. */
+/** Rejects a body that names a different group than the path: it was meant for another request. */
 export function checkGroupId(groupId: string, named: string | undefined): void {
   if (named === undefined || named === groupId) return
   throw new ServiceError('INVALID_REQUEST', `group_id in the body differs from the group in the path, "${groupId}".`)

@@ -1,17 +1,17 @@
 import { systemClock as realClock, uuid } from '@tenure/internal/clock'
 import type { Clock } from 'tenure'
 
-/** The real clock; what it names is shown to clients as UUIDs. */
+/** The real clock. Its random ids are UUIDs because clients see them. */
 export const systemClock: Clock = { ...realClock, randomId: uuid }
 
-/** Lets everything else that waits run first. */
+/** Resolves in the next turn of the event loop, after all callbacks that are due now. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve))
 }
 
 const sliceMs = 5
 
-/** For long work: `await pace.pause()` lets others run whenever this one has run for a while. */
+/** Divides long work into slices: when `isOver`, `await pace.pause()` lets other callbacks run. */
 export class Pace {
   #untilMs = realClock.monotonicMs() + sliceMs
 

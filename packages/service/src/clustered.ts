@@ -11,29 +11,32 @@ import { Terms } from './cluster/terms.ts'
 import type { Tls } from './auth/tls.ts'
 import type { Clock } from 'tenure'
 import { wrongOption } from './errors.ts'
+import type { Service } from './http/service.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
 import type { Replicas } from './operation/replicas.ts'
 import { openSharedStorage } from './storage/open-storage.ts'
 import { positionOf, type Position } from './storage/position.ts'
-import type { Hub } from './watch/hub.ts'
 
-/** What {@link openClustered} takes. */
+/** The options of {@link openClustered}. */
 export interface ClusteredOptions {
   /** The URL of the storage that all replicas share. */
   readonly store: string
-  /** Where the other replicas reach this one. */
+  /** Where other replicas reach this one. */
   readonly advertise: URL
   readonly clock: Clock
-  /** Of the link between the replicas. */
+  /** For the connections between replicas. */
   readonly tls: Tls | undefined
-  /** The authorities of the other replicas' certificates. Default: those that Node knows. */
+  /** The CAs of the other replicas' certificates. Default: the CAs that Node trusts. */
   readonly ca: string | undefined
   readonly groups: GroupsOptions
-  /** Called with the groups of each reign before they answer. */
+  /** Called with the groups of each active term before they answer. */
   readonly onOpen: (groups: LocalGroups) => void
   readonly onEvent: (event: ReplicaEvent) => void
   readonly onTrouble: (error: unknown) => void
 }
+
+/** What the callers of followers share with those of this replica. */
+export type Sharing = Pick<Service, 'hub' | 'fairQueue' | 'limits'>
 
 /** The groups of a cluster, as this replica serves them. */
 export interface Clustered {
@@ -42,17 +45,19 @@ export interface Clustered {
   readonly position: Position
   readonly warnings: readonly string[]
   readonly replicas: Replicas
-  /** Who is active, as far as is known here. */
+  /** Returns the active replica, as far as it is known here. */
   place(): Place
-  /** Takes calls of other replicas, and takes part in the election of the active one. */
-  serve(hub: Hub): Promise<void>
-  /** For the connections between replicas that are made from now on. */
+  /** Accepts calls of other replicas, and takes part in the election of the active replica. */
+  serve(sharing: Sharing): Promise<void>
+  /** Applies to connections between replicas from now on. */
   renew(tls: Tls | undefined, ca: string | undefined): void
   /** Hands over if this replica is active, then closes everything. */
   close(): Promise<void>
 }
 
-/** Groups on a server that several replicas share: one of them answers, and all pass calls on to that one. */
+/**
+ * Opens groups on a server that several replicas share. The active replica answers, and the others forward calls to it.
+ */
 export async function openClustered(options: ClusteredOptions): Promise<Clustered> {
   const { clock, advertise, store } = options
   let { tls, ca } = options
@@ -112,11 +117,13 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       warnings: shared.warnings,
       replicas,
       place: () => replica.now(),
-      async serve(hub) {
+      async serve({ hub, fairQueue, limits }) {
         server = new LinkServer({
           ...link,
           ...listenerOf(advertise),
           tls: linkTls(advertise, tls),
+          fairQueue,
+          budget: limits,
           changes: {
             feed: hub.feed,
             follow: (follower) => groups.follow(follower),
@@ -152,14 +159,14 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
 }
 
 /**
- * Other replicas prove themselves by the secret, not by certificates. Clients may need TLS where the replicas, all on this
- * machine, do not.
+ * Other replicas authenticate with the secret, not with certificates. Clients may need TLS even if the replicas, all on
+ * this machine, do not.
  */
 function linkTls({ protocol }: URL, tls: Tls | undefined): Tls | undefined {
   return tls && protocol === 'https:' ? { cert: tls.cert, key: tls.key } : undefined
 }
 
-/** A name may be that of a proxy or a Service: then all addresses of this machine are listened on. */
+/** A host name may belong to a proxy or a Kubernetes Service. In that case, listen on all addresses of this machine. */
 function listenerOf({ hostname: host, port, protocol }: URL): { readonly host: string; readonly port: number } {
   if (port === '') throw wrongOption('advertise', ' ', `must have a port, as in ${protocol}//${host}:7071.`)
   const isHere = isLoopbackHost(host)

@@ -4,18 +4,23 @@ import { ServingClock } from './groups/serving-clock.ts'
 import { LmdbStorage } from './storage/lmdb-storage.ts'
 import { momentOf, moveGraceMs, Ownership } from './storage/ownership.ts'
 
-/** What {@link openEmbedded} takes. */
+/** The options of {@link openEmbedded}. */
 export interface EmbeddedOptions extends Omit<LocalGroupsOptions, 'storage' | 'authority' | 'clock' | 'graceMs'> {
   readonly directory: string
   readonly clock: Clock
-  /** The data come from a backup: skip all terms that may have been granted since, once. */
+  /** The data was restored from a backup: skip, once, all terms that may have been granted since the backup. */
   readonly afterRestore: boolean
   readonly allowNetworkFilesystem?: boolean | undefined
-  /** Called when it can no longer be shown that the directory is owned, and with nothing when it can again. */
+  /**
+   * Called with the failure when ownership of the directory can no longer be proven, and with undefined once it can
+   * again.
+   */
   readonly onOwnership?: ((failure: Error | undefined) => void) | undefined
 }
 
-/** Groups on a directory of this machine. Nothing is answered before `groups.serve()`; `groups.close()` closes all. */
+/**
+ * Opens groups in a local directory. They answer nothing before `groups.serve()`. `groups.close()` closes everything.
+ */
 export async function openEmbedded(
   options: EmbeddedOptions,
 ): Promise<{ readonly groups: LocalGroups; readonly storage: LmdbStorage }> {

@@ -1,6 +1,9 @@
 import type { ErrorCode } from 'tenure'
 
-/** The codes of the HTTP API, of those that all packages share. All but the last four are in the specification. */
+/**
+ * The error codes of the HTTP API, a subset of the codes that all packages share. All but the last four are in the
+ * specification.
+ */
 export const errorStatus = {
   NOT_LEADER: 409,
   CONFLICT: 409,
@@ -13,10 +16,10 @@ export const errorStatus = {
   RATE_LIMITED: 429,
 } as const satisfies Partial<Record<ErrorCode, number>>
 
-/** One of the codes that an answer can carry. */
+/** An error code that a response can have. */
 export type ServiceErrorCode = keyof typeof errorStatus
 
-/** A request that is answered with an error. `details` are the further fields of the answer. */
+/** An error that is sent as the response to a request. `details` holds additional fields of the response body. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ServiceErrorCode
@@ -35,7 +38,10 @@ export class ServiceError extends Error {
   }
 }
 
-/** An option of the service that is wrong, or that names a file which is. The message is its name, `link` and `rule`. */
+/**
+ * Creates the error for an invalid option, or for an option that names an invalid file. The message is `option`,
+ * `link`, and `rule`, joined.
+ */
 export function wrongOption(option: string, link: string, rule: string, cause?: unknown): TypeError {
   const error = new TypeError(`${option}${link}${rule}`, cause === undefined ? undefined : { cause })
   return Object.assign(error, { code: 'INVALID_OPTION' as const satisfies ErrorCode, retryable: false, option, rule })

@@ -1,25 +1,27 @@
 import { systemClock } from '@tenure/internal/clock'
 
 /**
- * How long work runs in one turn of the event loop before sockets are looked at again. Short, because libuv accepts one
- * connection in each turn.
+ * How long work runs in one turn of the event loop before sockets are polled again. It is short, because libuv accepts
+ * one connection in each turn.
  */
 const turnMs = 2
-/** Pieces of work that one turn begins at most. */
+/** How many pieces of work one turn begins at most. */
 const mostPerTurn = 32
-/** The time that a lane earns in each round. About that of a short request, so that short ones run in every round. */
+/**
+ * The time that a lane earns in each round. It is about that of a short request, so that short ones run in every round.
+ */
 const quantumMs = 0.1
 
-/** Whose work it is: a subject, or anything else that takes turns with others. */
+/** Who the work belongs to: a subject, or anything else that takes turns with others. */
 export type Lane = string | object
 
-/** Work of callers without an identity: one lane for all of them, and each millisecond counts fourfold. */
+/** Work of callers without an identity. They share one lane, and each millisecond counts four times. */
 export const anonymous: Lane = { name: 'anonymous' }
 const anonymousPrice = 4
 
 interface Waiting {
   readonly works: (() => void)[]
-  /** The time that was used beyond what was earned. */
+  /** The time used beyond what was earned. */
   debtMs: number
 }
 
@@ -27,23 +29,26 @@ interface Turn {
   untilMs: number | undefined
 }
 
-/** What {@link FairQueue} works with. */
+/** The options of {@link FairQueue}. */
 export interface FairQueueOptions {
   readonly nowMs?: () => number
-  /** Runs something in the next turn of the event loop, in the order of the calls. */
+  /** Runs a callback in the next turn of the event loop, in the order of the calls. */
   readonly later?: (callback: () => void) => void
-  /** Pieces of work of one lane that may wait. After a stall, all clients of one subject come at once. Default: 8,192. */
+  /**
+   * How many pieces of work of one lane may wait. After a stall, all clients of one subject arrive at once. Default:
+   * 8,192.
+   */
   readonly mostWaiting?: number
 }
 
 /**
- * Divides the event loop among lanes. Work begins at once while the turn has time left and nobody waits. Otherwise it
- * waits, and each turn begins some of what waits: lane after lane, and a lane that has used more than its time is
+ * Divides the event loop among lanes. Work begins at once while the turn has time left and nothing waits. Otherwise it
+ * waits, and each turn begins some of the waiting work, lane after lane. A lane that has used more than its time is
  * skipped until the others have used theirs. So a caller with one request waits for one round of the others, however
  * many requests they have.
  *
- * The time of a piece of work is measured up to the next callback of the event loop, which includes the promises that it
- * settles.
+ * The time of a piece of work is measured up to the next callback of the event loop, which includes the promises that
+ * it settles.
  */
 export class FairQueue {
   /** In the order of their turns. */
@@ -54,7 +59,7 @@ export class FairQueue {
   #waiting = 0
   #isScheduled = false
   #turn = 0
-  /** When the first work began in this turn. */
+  /** When the first work of this turn began. */
   #turnBeganMs: number | undefined
   #running: { readonly lane: Lane; readonly waiting: Waiting; readonly sinceMs: number } | undefined
 
@@ -69,12 +74,20 @@ export class FairQueue {
     return this.#waiting
   }
 
-  /** Another number in each turn of the event loop in which there was work. */
+  /** Returns whether work of this lane waits. */
+  isBusy(lane: Lane): boolean {
+    return (this.#lanes.get(lane)?.works.length ?? 0) > 0
+  }
+
+  /** A number that changes with each turn of the event loop in which there was work. */
   get turn(): number {
     return this.#turn
   }
 
-  /** Begins the work now or in its turn. False: too much of this lane waits already, and this is not going to run. */
+  /**
+   * Begins the work now or in its turn. Returns false if too much work of this lane waits already: the work will not
+   * run.
+   */
   run(lane: Lane, work: () => void): boolean {
     if (this.#waiting === 0 && this.#hasTime()) {
       work()
@@ -83,7 +96,7 @@ export class FairQueue {
     return this.#enqueue(lane, work)
   }
 
-  /** Begins the work in a later turn, even if nobody waits. */
+  /** Begins the work in a later turn, even if nothing waits. */
   runLater(lane: Lane, work: () => void): boolean {
     return this.#enqueue(lane, work)
   }
@@ -143,14 +156,14 @@ export class FairQueue {
     work()
   }
 
-  /** The lane whose turn it is. It goes to the end of the line. */
+  /** Returns the lane whose turn it is, and moves it to the end of the line. */
   #next(): [Lane, Waiting] | undefined {
     for (const [lane, waiting] of this.#lanes) {
       this.#lanes.delete(lane)
-      // What it owes is forgotten with the last of its work: nobody waits for what it used.
+      // Its debt is dropped with the last of its work, because nobody waits for the time it used.
       if (waiting.works.length === 0) continue
       this.#lanes.set(lane, waiting)
-      // Nothing is saved up for later: whoever was quiet for long has no more time than others.
+      // Nothing is saved up: a lane that was quiet for long gets no more time than others.
       waiting.debtMs = Math.max(waiting.debtMs - quantumMs, -quantumMs)
       if (waiting.debtMs < 0) return [lane, waiting]
     }

@@ -1,4 +1,6 @@
-/** Leader election over HTTP, on a data directory: anything that can send JSON takes part. */
+/**
+ * Leader election over HTTP, with its data in a directory or on a server. Any program that can send JSON can take part.
+ */
 export type { AuthenticationOptions } from './auth/authenticator.ts'
 export type { CertificateOptions } from './auth/certificate.ts'
 export type { JwtOptions } from './auth/jwt.ts'

@@ -12,47 +12,58 @@ import { mostShown } from './groups/shown-groups.ts'
 import type { LimitOptions } from './http/limit-options.ts'
 import type { Policy } from './groups/groups.ts'
 
-/** What {@link startService} takes. */
+/** The options of {@link startService}. */
 export interface ServiceOptions {
-  /** The data directory. It is created if it does not exist. Either this or `store`. */
+  /** The data directory. It is created if it does not exist. Exactly one of `data` and `store` is required. */
   readonly data?: string | undefined
   /**
-   * The server that this and other replicas keep their data on: `etcd://host:2379/prefix`, `etcds:` with TLS, or
-   * `postgres:`. All replicas answer, and one of them is active.
+   * The server on which this replica and others keep their data: `etcd://host:2379/prefix`, `etcds:` for etcd with TLS,
+   * or `postgres:`. All replicas answer requests, and one of them is active.
    */
   readonly store?: string | undefined
-  /** With `store`: the URL by which the other replicas reach this one, such as `https://10.0.0.7:7071`. Not for clients. */
+  /**
+   * With `store`: the URL at which other replicas reach this one, such as `https://10.0.0.7:7071`. Clients do not use
+   * it.
+   */
   readonly advertise?: string | undefined
-  /** With `advertise`: the authorities of the replicas' certificates, PEM. Default: those that Node.js knows. */
+  /**
+   * With `advertise`: a PEM file with the CA certificates for the replicas' certificates. Default: the CAs that Node.js
+   * trusts.
+   */
   readonly advertiseCaFile?: string | undefined
   /** Default: 127.0.0.1. */
   readonly host?: string | undefined
-  /** Default: 7070; 0 takes a free one. */
+  /** Default: 7070. With 0, the system picks a free port. */
   readonly port?: number | undefined
   readonly policy?: Policy | undefined
   readonly implicitGroups?: boolean | undefined
   readonly maxGroups?: number | undefined
   readonly maxWatchers?: number | undefined
   /**
-   * Groups that have metrics of their own, by id: `['payments', 'reports-*']`, where `*` stands for any run of characters.
-   * At most 1,000 groups have them; a metric tells how many were left out. Default: none.
+   * The ids of groups that have their own metrics, such as `['payments', 'reports-*']`, where `*` matches any
+   * characters. At most 1,000 groups have their own metrics, and another metric counts the groups left out. Default:
+   * none.
    */
   readonly metricsGroups?: readonly string[] | undefined
   readonly limits?: Partial<LimitOptions> | undefined
   /**
-   * Host names, without ports, to which the service answers. Default without authentication: localhost and the address
-   * that it listens on, so that no web page reaches it under a host name of its own. With authentication: all.
+   * Host names, without ports, to which the service answers. Default without authentication: localhost and the listen
+   * address, so that a web page cannot reach the service under a host name of its own (DNS rebinding). Default with
+   * authentication: all.
    */
   readonly allowedHosts?: readonly string[] | undefined
   /**
-   * The data come from a backup: skip all terms that may have been granted since. This happens once per directory.
+   * The data was restored from a backup: skip all terms that may have been granted since. This happens once per
+   * directory.
    *
    * @deprecated The next release removes it. Call {@link restoreData} once instead.
    */
   readonly afterRestore?: boolean | undefined
-  /** Accepts a data directory on a network or FUSE file system, where a lock may hold on one host only. Default: no. */
+  /**
+   * Accepts a data directory on a network or FUSE file system, where a lock may hold on one host only. Default: false.
+   */
   readonly allowNetworkFilesystem?: boolean | undefined
-  /** Identities and rights. Without it everybody may do everything, and only this machine can reach the service. */
+  /** Identities and rights. Without it, every caller may do everything, and the service listens on loopback only. */
   readonly authentication?: AuthenticationOptions | undefined
   readonly tls?: TlsOptions | undefined
   readonly logger?: Logger | undefined
@@ -92,7 +103,7 @@ const jwtNames: OptionNames<JwtOptions> = {
   clockToleranceMs: true,
 }
 
-/** Refuses names that do not exist, at every level: a misspelt option would allow what it was meant to forbid. */
+/** Rejects unknown option names at every level: a misspelled option would allow what it was meant to forbid. */
 export function checkServiceOptions(options: ServiceOptions): void {
   checkOptions('startService()', options, names)
   const { policy, tls, authentication } = options
@@ -111,11 +122,11 @@ function checkMetricsGroups({ metricsGroups = [] }: ServiceOptions): void {
   const isList = Array.isArray(metricsGroups) && metricsGroups.length <= mostShown
   const wrong = isList ? metricsGroups.find((each) => !isPattern(each)) : metricsGroups
   if (wrong === undefined) return
-  const rule = `must be at most ${mostShown} ids of groups, in which * stands for anything.`
+  const rule = `must be a list of at most ${mostShown} group ids, in which * matches any characters.`
   throw wrongOption('metricsGroups', isList ? ` has ${JSON.stringify(wrong)}; it ` : ' ', rule)
 }
 
-/** One directory for one process, or one server for many. */
+/** Checks that the data is either in one directory for one process, or on one server for many replicas. */
 function checkPlace({
   data,
   store,
@@ -126,21 +137,17 @@ function checkPlace({
   tls,
 }: ServiceOptions): void {
   if ((data === undefined) === (store === undefined)) {
-    throw wrongOption(
-      data === undefined ? 'data' : 'store',
-      ' ',
-      'is wrong: exactly one of data and store must be given.',
-    )
+    throw wrongOption(data === undefined ? 'data' : 'store', ' ', 'is invalid: set exactly one of data and store.')
   }
   if (store === undefined) {
     const [alone] = Object.entries({ advertise, advertiseCaFile }).find(([, value]) => value !== undefined) ?? []
-    if (alone !== undefined) throw wrongOption(alone, ' ', 'needs store: only replicas on a shared server have others.')
+    if (alone !== undefined) throw wrongOption(alone, ' ', 'needs store: only replicas with a shared store have peers.')
     return
   }
   const [local] = Object.entries({ afterRestore, allowNetworkFilesystem }).find(([, value]) => value) ?? []
-  if (local !== undefined) throw wrongOption(local, ' ', 'is for a data directory.')
+  if (local !== undefined) throw wrongOption(local, ' ', 'is only valid with a data directory.')
   if (advertise === undefined)
-    throw wrongOption('store', ' ', 'needs advertise, by which other replicas reach this one.')
+    throw wrongOption('store', ' ', 'needs advertise, the URL at which other replicas reach this one.')
   const url = URL.canParse(advertise) ? new URL(advertise) : undefined
   const isPlain = url?.protocol === 'http:' && isLoopbackHost(url.hostname)
   if (
@@ -149,24 +156,24 @@ function checkPlace({
     url.port === '' ||
     url.origin !== advertise.replace(/\/$/, '')
   ) {
-    const rule = 'must be https://host:port, or http:// with an address of this machine alone.'
+    const rule = 'must be https://host:port, or http:// with a loopback address.'
     throw wrongOption('advertise', ` is ${JSON.stringify(advertise)}; it `, rule)
   }
-  if (!isPlain && !tls) throw wrongOption('advertise', ' ', 'with https: needs tls, whose certificate it shows.')
+  if (!isPlain && !tls) throw wrongOption('advertise', ' ', 'with https: needs tls, which has the certificate.')
 }
 
-/** Refuses what would let strangers in, and what could never have an effect. */
+/** Rejects options that would let strangers in, and options that could never have an effect. */
 export function checkExposure({ authentication, tls, host }: ServiceOptions, address: string): void {
   if (!authentication && !isLoopback(address)) {
-    const text = 'without authentication the service listens on loopback only (127.0.0.1, ::1 or localhost).'
+    const text = 'without authentication the service listens on loopback only (127.0.0.1, ::1, or localhost).'
     throw wrongOption('host', ` is "${host}"; `, text)
   }
   const asked = tls?.clientCaFile !== undefined
   if (authentication?.certificates && !asked) {
-    throw wrongOption('authentication.certificates', ' ', 'needs tls.clientCaFile, the authorities that issue them.')
+    throw wrongOption('authentication.certificates', ' ', 'needs tls.clientCaFile, the CAs that issue them.')
   }
   if (asked && !authentication?.certificates) {
-    const rule = 'needs authentication.certificates, which says what a certificate grants.'
+    const rule = 'needs authentication.certificates, which defines what a certificate grants.'
     throw wrongOption('tls.clientCaFile', ' ', rule)
   }
 }

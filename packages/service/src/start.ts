@@ -11,7 +11,7 @@ import { addressOf } from './auth/loopback.ts'
 import { Revocations } from './auth/revocations.ts'
 import { readTls, warnOfEnd, type Tls } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
-import { openClustered } from './clustered.ts'
+import { openClustered, type Sharing } from './clustered.ts'
 import type { GroupsOptions } from './cluster/reign.ts'
 import { openEmbedded } from './embedded.ts'
 import { FairQueue } from './fair-queue.ts'
@@ -35,25 +35,25 @@ import { Hub } from './watch/hub.ts'
 import { Presence } from './watch/presence.ts'
 import { Streams } from './watch/streams.ts'
 
-/** How long a call under way may take once the service stops. */
+/** How long a call in flight may take once the service stops. */
 const graceMs = 5_000
 
-/** A service that runs. */
+/** A running service. */
 export interface RunningService {
   readonly url: string
   /** Constant for the life of the data. */
   readonly clusterId: string
   /**
-   * Reads keys, certificates and rights again, and ends all streams: clients that watch come back, and are judged
-   * again. If a file cannot be read, everything stays as it was, and it rejects.
+   * Reloads keys, certificates, and rights, and ends all streams. Clients that watch reconnect, and their rights are
+   * checked again. If a file cannot be read, it rejects and keeps everything as it was.
    */
   reload(): Promise<void>
-  /** Ends streams, lets calls under way finish for a few seconds, and closes the data. */
+  /** Ends streams, lets calls in flight finish for a few seconds, and closes the data. */
   close(): Promise<void>
 }
 
 /**
- * Starts the election service: on a data directory, or as one of several replicas on a server that they share.
+ * Starts the election service: on a data directory, or as one of several replicas on a shared server.
  *
  * @example
  * const service = await startService({ data: './elections' })
@@ -72,13 +72,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
   const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
   const { service, opened } = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
-  const { state, streams, hub, revocations } = service
+  const { state, streams, revocations } = service
   const takesTokens = authentication?.jwt !== undefined || authentication?.tokenKeyFile !== undefined
   const { app, connections } = await buildApp(service)
   try {
-    await opened.serve(hub)
+    await opened.serve(service)
     const known = takesTokens ? revocations.start() : undefined
-    // Of several replicas none may be active yet, and whether this one is must not depend on that.
+    // With several replicas, none may be active yet, and starting this one must not depend on that.
     if (options.store === undefined) await known
     await app.listen({ host: address, port })
   } catch (error) {
@@ -108,7 +108,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       await warnOfLooseFiles(logger, options)
       watching.look()
       streams.endPresent()
-      // A connection was judged by the authorities of its handshake.
+      // A connection was authenticated with the CAs at its handshake.
       if (authoritiesChanged) connections.closeAll()
     },
     close: () => (closing ??= close()),
@@ -131,11 +131,11 @@ interface Opened {
   readonly position: Position
   readonly warnings: readonly string[]
   readonly replicas: Replicas
-  /** The groups, if this process answers for them. */
+  /** Returns the groups if this process answers for them. */
   local(): LocalGroups | undefined
-  /** From now on questions are answered. */
-  serve(hub: Hub): void | Promise<void>
-  /** Of the link between replicas. */
+  /** Begins to answer. */
+  serve(sharing: Sharing): void | Promise<void>
+  /** Applies to the connections between replicas. */
   renew?(tls: Tls | undefined, ca: string | undefined): void
   close(): Promise<void>
 }
@@ -146,7 +146,7 @@ interface Opening {
   onOpen(groups: LocalGroups): void
 }
 
-/** Opens the data, and whatever follows its changes. */
+/** Opens the data, and everything that follows its changes. */
 async function openService(
   options: ServiceOptions,
   given: Pick<Service, 'clock' | 'authenticator' | 'limits' | 'tls' | 'allowedHosts'> & { readonly logger: Logger },
@@ -179,7 +179,7 @@ async function openService(
     onWrite: (tookMs: number, durable: boolean) => metrics.storeWrite(tookMs / 1000, durable),
   }
   const log = logger.isLevelEnabled('info') ? logChanges(logger, clock) : undefined
-  // Of the groups themselves, so that of several replicas only the active one counts and logs.
+  // Follows the local groups, so that of several replicas only the active one counts and logs.
   const onOpen = (local: LocalGroups) => {
     const onChange = (change: Change) => {
       if (isOwnGroup(change.groupId)) return
@@ -225,7 +225,7 @@ async function openService(
     presence: new Presence(state, clock),
     revocations,
     fairQueue,
-    // Below that level the framework logs what nobody asked for.
+    // Below that level the framework logs more than anyone wants.
     logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
   }
   return { service, opened }
@@ -287,7 +287,7 @@ async function openCluster(
       const place = clustered.place()
       return place.kind === 'here' ? place.groups : undefined
     },
-    serve: (hub) => clustered.serve(hub),
+    serve: (sharing) => clustered.serve(sharing),
     renew: (nextTls, nextCa) => clustered.renew(nextTls, nextCa),
     close: () => clustered.close(),
   }
@@ -297,7 +297,7 @@ async function readLinkCa({ advertiseCaFile: file }: ServiceOptions): Promise<st
   return file === undefined ? undefined : readNamed('advertiseCaFile', file)
 }
 
-/** On a directory there is one, for as long as it runs. */
+/** With a data directory there is exactly one replica. */
 function theOnlyReplica(state: LocalGroups, clock: Clock): Replicas {
   const name = hostname()
   const active = { replica: name, address: undefined, term: state.position.term, sinceMs: clock.wallMs() }
@@ -311,32 +311,32 @@ function literal(host: string): string {
 
 async function warnOfLooseFiles(logger: Logger, { tls, authentication }: ServiceOptions): Promise<void> {
   if (tls && (await openToAll(tls.keyFile)).read) {
-    logger.warn({ file: tls.keyFile }, 'everybody on this machine can read the key of the service: chmod 600')
+    logger.warn({ file: tls.keyFile }, "every user of this machine can read the service's private key: chmod 600")
   }
   const keys = authentication?.tokenKeyFile ?? authentication?.jwt?.keysFile
   const writable = [
-    [keys, 'can let itself in by a key of its own'],
-    [tls?.clientCaFile, 'can let itself in by an authority of its own'],
-    [authentication?.certificates?.rightsFile, 'can give itself every right'],
+    [keys, 'can authenticate with a key of its own'],
+    [tls?.clientCaFile, 'can authenticate with a CA of its own'],
+    [authentication?.certificates?.rightsFile, 'can grant itself every right'],
   ] as const
   for (const [file, harm] of writable) {
     if (file === undefined || !(await openToAll(file)).write) continue
-    logger.warn({ file }, `everybody on this machine ${harm}: chmod 644`)
+    logger.warn({ file }, `every user of this machine ${harm}: chmod 644`)
   }
 }
 
 function logOwnership(logger: Logger, directory: string, failure: Error | undefined): void {
-  if (!failure) return logger.info(`the data directory ${directory} is this service’s again`)
+  if (!failure) return logger.info(`the data directory ${directory} belongs to this service again`)
   logger.error(
     { err: failure },
-    `the data directory ${directory} may be lost: nothing is granted or renewed 5 s after the last proof`,
+    `the data directory ${directory} may be lost: nothing is granted or renewed from 5 s after the last proof`,
   )
 }
 
 function logRestore(logger: Logger, { isNew, hasSkipped }: LmdbStorage): void {
   const done = hasSkipped
-    ? 'The data come from a backup: a million terms are skipped in every group.'
-    : 'The data come from a backup: that was done before, and is not done again.'
-  const what = isNew ? 'The data directory is new: there is nothing to restore, and nothing is skipped.' : done
-  logger.warn(`${what} This option goes away: run "tenure restore" once instead.`)
+    ? 'The data was restored from a backup: a million terms are skipped in every group.'
+    : 'The data was restored from a backup: terms were already skipped before, and are not skipped again.'
+  const what = isNew ? 'The data directory is new: there is nothing to restore, and no terms are skipped.' : done
+  logger.warn(`${what} This option will be removed: run "tenure restore" once instead.`)
 }

@@ -1,10 +1,10 @@
-/** A service under attack, with an honest client and a bare server beside it. Each is a process. */
-import { spawn, type ChildProcessByStdio } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+/** A service under attack, with honest clients and a bare server beside it. Each is a process. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable, Writable } from 'node:stream'
+import { freePort } from '../../../test/servers/free-port.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from './auth/tokens.ts'
+import { FloodProcess, passed, waitedForCpuMs } from './flood-process.ts'
 
 /** Every attack that `attack.mjs` knows. */
 export const attacks = [
@@ -15,6 +15,7 @@ export const attacks = [
   'connections',
   'held connections',
   'anonymous',
+  'anonymous, new connections',
   'anonymous, refused',
   'forged tokens',
   'polls',
@@ -25,98 +26,75 @@ export const attacks = [
   'members',
 ] as const
 export type Attack = (typeof attacks)[number] | 'none'
+/** Which replica of three is attacked. */
+export type Target = 'active' | 'follower'
 
-export interface Measured {
-  readonly attack: Attack
+/** What one honest client saw. */
+export interface Honest {
+  /** The replica that it asks: the one that is attacked, or a follower that is not. */
+  readonly through: 'attacked' | 'follower'
   readonly p50Ms: number
   readonly p99Ms: number
   readonly maxMs: number
   readonly leasesLost: number
-  /** Answers to the honest client, by status; 0: it got none. */
+  /** Answers to it, by status; 0: it got none. */
   readonly statuses: Readonly<Record<string, number>>
-  /** The most memory that the service had. Undefined where the system does not say. */
-  readonly peakRssMb: number | undefined
   readonly bareP99Ms: number
   readonly bareMaxMs: number
-  /** Whether the service still runs. */
+}
+
+export interface Measured {
+  readonly attack: Attack
+  /** With three replicas there are two. */
+  readonly honest: readonly Honest[]
+  /** The most memory that a process of the service had. Undefined where the system does not say. */
+  readonly peakRssMb: number | undefined
+  /** Whether every process of the service still runs. */
   readonly survived: boolean
   /** Answers to the attacker, by status. */
   readonly answered: Readonly<Record<string, number>>
-  /** The metrics of the service afterwards. */
+  /** The metrics of the attacked process afterwards. */
   readonly metrics: string
+  /** The part of the time in which a process of the service could not run because others had the CPUs: of the worst one. */
+  readonly starved: number
+  /** Of the machine, over the last minute. */
+  readonly load: number
 }
 
 export interface SceneOptions {
   /** How long the attack lasts once it has begun. */
   readonly forMs: number
-  /** The heap of the service. Default: that of Node. */
+  /** The heap of each process of the service. Default: that of Node. */
   readonly heapMb?: number
   /** Flags of `tenure serve`. */
   readonly flags?: readonly string[]
   /** Another build of the command. */
   readonly program?: string
+  /** Three replicas on this storage, instead of one process on a directory. */
+  readonly replicas?: { readonly store: string; readonly target: Target }
 }
 
 const program = join(import.meta.dirname, '../../cli/bin/tenure.js')
 const bareServer = `require('node:http').createServer((_, answer) => answer.end('{}')).listen(0, '127.0.0.1', function () {
   console.log('http://127.0.0.1:' + this.address().port)
 })`
+const path = (name: string) => join(import.meta.dirname, name)
 
-type Child = ChildProcessByStdio<Writable, Readable, Readable>
-
-class Process {
-  readonly child: Child
-  out = ''
-  error = ''
-
-  constructor(args: readonly string[]) {
-    this.child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] })
-    this.child.stdout.setEncoding('utf8').on('data', (text: string) => (this.out += text))
-    this.child.stderr.setEncoding('utf8').on('data', (text: string) => (this.error += text))
-    this.child.stdin.on('error', () => {})
-  }
-
-  get hasEnded(): boolean {
-    return this.child.exitCode !== null || this.child.signalCode !== null
-  }
-
-  /** Waits until it has printed this. */
-  async until(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const found = pattern.exec(this.out) ?? pattern.exec(this.error)
-      if (found) return found
-      if (this.hasEnded) throw new Error(`${this.child.spawnargs.join(' ').slice(0, 200)} ended: ${this.error}`)
-      await passed(10)
-    }
-  }
-
-  /** Ends its input, and gives the JSON that it prints last. */
-  async report(): Promise<unknown> {
-    this.child.stdin.end()
-    await this.ended()
-    return JSON.parse(this.out.trim().split('\n').at(-1) ?? '')
-  }
-
-  async ended(): Promise<void> {
-    if (!this.hasEnded) await new Promise((resolve) => this.child.once('exit', resolve))
-    if (!this.child.stdout.readableEnded) await new Promise((resolve) => this.child.stdout.once('end', resolve))
-  }
-
-  async stop(): Promise<void> {
-    if (!this.hasEnded) this.child.kill('SIGKILL')
-    await this.ended()
-  }
+/** A process of the service, and where it is reached. */
+interface Served {
+  readonly process: FloodProcess
+  readonly url: string
 }
 
-/** Attacks a service for a while, and measures what the honest client sees meanwhile. */
+/** Attacks a service for a while, and measures what honest clients see meanwhile. */
 export async function measure(attack: Attack, options: SceneOptions): Promise<Measured> {
   const keys = ecKeys()
   const tokenFor = (sub: string, tenure: object) =>
     signed({ alg: 'ES256', kid: 'one' }, claimsOf(sub, { tenure }), keys.privateKey)
   const folder = mkdtempSync(join(tmpdir(), 'tenure-flood-'))
-  const running: Process[] = []
+  const running: FloodProcess[] = []
   const run = (...args: readonly string[]) => {
-    const started = new Process(args)
+    const started = new FloodProcess(args)
     running.push(started)
     return started
   }
@@ -125,45 +103,85 @@ export async function measure(attack: Attack, options: SceneOptions): Promise<Me
     writeFileSync(keysFile, JSON.stringify({ keys: [jwkOf(keys.publicKey, { kid: 'one', alg: 'ES256' })] }))
     const heap = options.heapMb === undefined ? [] : [`--max-old-space-size=${options.heapMb}`]
     const identity = ['--jwt-keys', keysFile, '--jwt-issuer', issuer, '--jwt-audience', audience]
-    const serve = ['serve', '--data', join(folder, 'data'), '--json', '--listen', '127.0.0.1:0', ...identity]
-    const service = run(...heap, options.program ?? program, ...serve, ...(options.flags ?? []))
-    const [, url = ''] = await service.until(/"url":"([^"]+)"/)
+    const serve = async (...kept: readonly string[]): Promise<Served> => {
+      const flags = [...kept, '--json', '--listen', '127.0.0.1:0', ...identity, ...(options.flags ?? [])]
+      const process = run(...heap, options.program ?? program, 'serve', ...flags)
+      const [, url = ''] = await process.until(/"url":"([^"]+)"/)
+      return { process, url }
+    }
+    const reader = tokenFor('reader', { reader: true })
+    const ask = (url: string) => fetch(url, { headers: { authorization: `Bearer ${reader}` } })
+    const { services, attacked, quiet } = await startServices(serve, options, { folder, ask })
     const bare = run('-e', bareServer)
     const [bareUrl] = await bare.until(/http:\S+/)
-    const path = (name: string) => join(import.meta.dirname, name)
+    const clients = [attacked, ...(quiet ? [quiet] : [])].map(({ url }, index) => {
+      const name = `honest-${index}`
+      return run(path('honest.mjs'), url, bareUrl, tokenFor(name, { groups: ['other-*'] }), name)
+    })
+    // They lead before the attack begins.
+    await Promise.all(clients.map((client) => client.until(/ready/)))
     const mine = { groups: ['mine-*'], nodePrefix: 'attacker' }
-    // It leads before the attack begins.
-    const honest = run(path('honest.mjs'), url, bareUrl, tokenFor('honest', { groups: ['other-*'] }))
-    await honest.until(/ready/)
-    const attacker = run(path('attack.mjs'), attack, url, tokenFor('attacker', mine))
+    const attacker = run(path('attack.mjs'), attack, attacked.url, tokenFor('attacker', mine))
     await attacker.until(/ready/)
-    honest.child.stdin.write('measure\n')
+    for (const client of clients) client.child.stdin.write('measure\n')
+    const waitedMs = () => services.map(({ process }) => waitedForCpuMs(process.child.pid))
+    const waitedBeforeMs = waitedMs()
     await passed(options.forMs)
-    const seen = (await honest.report()) as Seen
+    const waitsMs = waitedMs().map((ms, index) => ms - (waitedBeforeMs[index] ?? 0))
+    const [load = 0] = loadavg()
+    const seen = await Promise.all(clients.map((client) => client.report() as Promise<Seen>))
     const answered = (await attacker.report()) as Record<string, number>
-    const survived = !service.hasEnded
-    const peakRssMb = survived ? peakRssOf(service.child.pid ?? 0) : undefined
-    const reader = tokenFor('reader', { reader: true })
-    const asked = survived && (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${reader}` } }))
+    const survived = services.every(({ process }) => !process.hasEnded)
+    const metrics = survived && (await ask(`${attacked.url}/metrics`))
     return {
       attack,
-      p50Ms: percentile(seen.renewalsMs, 0.5),
-      p99Ms: percentile(seen.renewalsMs, 0.99),
-      maxMs: Math.max(...seen.renewalsMs),
-      leasesLost: seen.leasesLost,
-      statuses: seen.statuses,
-      peakRssMb,
-      bareP99Ms: percentile(seen.bareMs, 0.99),
-      bareMaxMs: Math.max(...seen.bareMs),
+      honest: seen.map((one, index) => honestFrom(one, index === 0 ? 'attacked' : 'follower')),
+      peakRssMb: mostOf(services.map(({ process }) => process.peakRssMb)),
       survived,
       answered,
-      metrics: asked ? await asked.text() : '',
+      metrics: metrics ? await metrics.text() : '',
+      starved: Math.min(0.99, Math.max(0, ...waitsMs) / options.forMs),
+      load,
     }
   } finally {
     await Promise.all(running.map((each) => each.stop()))
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+/** One process on a directory, or three replicas once all of them know which one is active. */
+async function startServices(
+  serve: (...kept: readonly string[]) => Promise<Served>,
+  { replicas }: SceneOptions,
+  { folder, ask }: { readonly folder: string; ask(url: string): Promise<Response> },
+): Promise<{ readonly services: readonly Served[]; readonly attacked: Served; readonly quiet?: Served }> {
+  if (!replicas) {
+    const service = await serve('--data', join(folder, 'data'))
+    return { services: [service], attacked: service }
+  }
+  const { store, target } = replicas
+  const started: (Served & { readonly address: string })[] = []
+  for (let count = 0; count < 3; count++) {
+    const address = `http://127.0.0.1:${await freePort()}`
+    started.push({ ...(await serve('--store', store, '--advertise', address)), address })
+  }
+  const [first] = started
+  for (;;) {
+    const status = (await (await ask(`${first?.url}/v1/replicas`)).json()) as Status
+    const active = started.find(({ address }) => address === status.replicas?.find(isActive)?.address)
+    const [one, other] = started.filter((each) => each !== active)
+    if (active && one && other && status.replicas?.length === started.length) {
+      return { services: started, attacked: target === 'active' ? active : one, quiet: other }
+    }
+    await passed(50)
+  }
+}
+
+interface Status {
+  readonly replicas?: readonly { readonly role: string; readonly address: string }[]
+}
+
+const isActive = ({ role }: { readonly role: string }) => role === 'active'
 
 interface Seen {
   readonly renewalsMs: number[]
@@ -172,20 +190,24 @@ interface Seen {
   readonly statuses: Record<string, number>
 }
 
-function percentile(values: readonly number[], part: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? Infinity
-}
-
-/** Linux alone keeps it. */
-function peakRssOf(pid: number): number | undefined {
-  try {
-    const [, kilobytes] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-    return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
-  } catch {
-    return undefined
+function honestFrom({ renewalsMs, bareMs, leasesLost, statuses }: Seen, through: Honest['through']): Honest {
+  return {
+    through,
+    p50Ms: percentile(renewalsMs, 0.5),
+    p99Ms: percentile(renewalsMs, 0.99),
+    maxMs: Math.max(...renewalsMs),
+    leasesLost,
+    statuses,
+    bareP99Ms: percentile(bareMs, 0.99),
+    bareMaxMs: Math.max(...bareMs),
   }
 }
 
-function passed(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
+function mostOf(values: readonly (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined)
+  return known.length === 0 ? undefined : Math.max(...known)
+}
+
+function percentile(values: readonly number[], part: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? Infinity
 }

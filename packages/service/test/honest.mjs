@@ -1,9 +1,10 @@
-// A client as it should be: honest.mjs URL BARE [TOKEN]. It renews one lease every 20 ms, whether or not the last renewal was
+// A client as it should be: honest.mjs URL BARE TOKEN NAME. It renews one lease every 20 ms, whether or not the last renewal was
 // answered, and asks a bare server as often. A line of standard input begins the measurement, its end ends it and prints
 // what was seen.
 import { Agent, request } from 'node:http'
 
-const [, , url = '', bare = '', token] = process.argv
+const [, , url = '', bare = '', token = '', node = ''] = process.argv
+const group = `other-${node}`
 const everyMs = 20
 const leaseMs = 3_000
 const agents = { service: newAgent(), bare: newAgent() }
@@ -49,8 +50,8 @@ function ask(target, method, body) {
 
 async function campaign() {
   for (;;) {
-    const claim = { node_id: 'honest', lease_ttl_ms: leaseMs, request_id: 'honest' }
-    const answer = await ask(`${url}/v1/groups/other-kept/campaign`, 'POST', claim).catch(() => undefined)
+    const claim = { node_id: node, lease_ttl_ms: leaseMs, request_id: node }
+    const answer = await ask(`${url}/v1/groups/${group}/campaign`, 'POST', claim).catch(() => undefined)
     if (answer?.body['is_leader']) return void (term = answer.body['leader'].term)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
@@ -60,8 +61,8 @@ async function renew() {
   const claimed = term
   const sentMs = performance.now()
   underWay.add(sentMs)
-  const body = { node_id: 'honest', term: claimed, extend_by_ms: leaseMs }
-  const { status } = await ask(`${url}/v1/groups/other-kept/renew`, 'POST', body).catch(() => ({ status: 0 }))
+  const body = { node_id: node, term: claimed, extend_by_ms: leaseMs }
+  const { status } = await ask(`${url}/v1/groups/${group}/renew`, 'POST', body).catch(() => ({ status: 0 }))
   if (!underWay.delete(sentMs)) return
   renewalsMs.push(performance.now() - sentMs)
   statuses[status] = (statuses[status] ?? 0) + 1

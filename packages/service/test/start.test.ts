@@ -11,7 +11,7 @@ test.each(['0.0.0.0', '::', '192.0.2.1', '10.0.0.1', '::ffff:10.0.0.1'])(
   'without authentication the service does not listen on %s',
   async (host) => {
     const started = startTestService(() => ({ host }))
-    const rule = 'without authentication the service listens on loopback only (127.0.0.1, ::1 or localhost).'
+    const rule = 'without authentication the service listens on loopback only (127.0.0.1, ::1, or localhost).'
     const refusal = { name: 'TypeError', option: 'host', rule, message: `host is "${host}"; ${rule}` }
     await expect(started).rejects.toMatchObject(refusal)
   },
@@ -80,7 +80,7 @@ test.each([
     return { tls: { certFile: write('server.pem', cert), keyFile } }
   })
   onTestFinished(() => service.close())
-  const warned = () => service.log.filter((line) => line.includes('everybody on this machine can read the key'))
+  const warned = () => service.log.filter((line) => line.includes("can read the service's private key"))
   expect(warned()).toHaveLength(warnings)
   await service.running.reload()
   expect(warned()).toHaveLength(2 * warnings)

@@ -9,7 +9,7 @@ import { root } from '../../documents.ts'
 import { serve } from '../../service/serve.ts'
 
 const text = readFileSync(join(root, 'deploy/docker/Dockerfile'), 'utf8')
-/** Each instruction with what follows it, on one line. */
+/** Each instruction of the Dockerfile with its arguments, on one line. */
 const instructions = text
   .replaceAll(/^#.*\n/gm, '')
   .replaceAll(/\\\n\s*/g, '')
@@ -19,8 +19,8 @@ const instructions = text
 const all = (name: string) => instructions.filter(([each]) => each === name).map(([, rest]) => rest)
 const last = (name: string) => all(name).at(-1) ?? ''
 
-describe('the image', () => {
-  test('is built from files that are there', () => {
+describe('the container image', () => {
+  test('the container image is built from existing files', () => {
     const copied = all('COPY')
       .filter((rest) => !rest.startsWith('--from'))
       .flatMap((rest) => rest.split(' ').slice(0, -1))
@@ -30,7 +30,7 @@ describe('the image', () => {
     expect(copied).toEqual(expect.arrayContaining(workspaces))
   })
 
-  test('has one base, which can be given by its digest when it is built', () => {
+  test('the container image has one base image, whose digest can be set at build time', () => {
     expect(all('ARG')).toEqual(['NODE_IMAGE=node:22-slim'])
     expect(all('FROM')).toEqual(['${NODE_IMAGE} AS build', '${NODE_IMAGE}'])
     expect(instructions[0]?.[0]).toBe('ARG')
@@ -38,27 +38,27 @@ describe('the image', () => {
     expect(readme).toContain('--build-arg NODE_IMAGE=node:22-slim@sha256:')
   })
 
-  test('installs nothing but what the lockfile names', () => {
+  test('the container image installs only what the lockfile names', () => {
     const installs = all('RUN').flatMap((rest) => rest.match(/\bnpm (?:ci|i|install|add|exec|update)\b/g) ?? [])
     expect(installs).toEqual(['npm ci', 'npm ci'])
     const copied = all('COPY').filter((rest) => /\bpackage-lock\.json\b/.test(rest) && /(^| )\.npmrc /.test(rest))
     expect(copied).toHaveLength(2)
   })
 
-  test('has the clients of the stores that need one', () => {
+  test('the container image contains the clients of the stores that need one', () => {
     const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
     for (const name of ['pg', 'ioredis']) expect(packages[`node_modules/${name}`]).not.toHaveProperty('dev')
     expect(packages['node_modules/vitest']).toHaveProperty('dev', true)
   })
 
-  test('runs as a user who is not root, below an init that passes signals on', () => {
+  test('the container image runs as a non-root user under an init that forwards signals', () => {
     expect(last('USER')).toBe('node')
     expect(JSON.parse(last('ENTRYPOINT'))).toEqual(['tini', '--', 'tenure'])
     expect(JSON.parse(last('CMD'))).toEqual(['serve'])
     expect(all('RUN').join('\n')).toContain('install --yes --no-install-recommends tini')
   })
 
-  test('finds out whether a service is well', async () => {
+  test('the container image has a health check of the service', async () => {
     const [, command] = /CMD (\[.*\])$/.exec(last('HEALTHCHECK')) ?? []
     const [program, ...args] = JSON.parse(command ?? '') as string[]
     expect(program).toBe('node')
@@ -76,7 +76,7 @@ describe('the image', () => {
   })
 })
 
-describe('the packages as they are packed', () => {
+describe('the packed packages', () => {
   const names = { tenure: 'tenure', service: '@tenure/service', cli: '@tenure/cli' }
   let folder: string
   let command: string
@@ -95,7 +95,7 @@ describe('the packages as they are packed', () => {
         file.startsWith(`${name.replace('@', '').replace('/', '-')}-0`),
       )
       execFileSync('tar', ['-xzf', join(folder, tarball ?? ''), '-C', target, '--strip-components', '1'])
-      // What a registry would give.
+      // The manifest as a registry would return it.
       const { dependencies = {}, optionalDependencies = {} } = JSON.parse(
         readFileSync(join(target, 'package.json'), 'utf8'),
       ) as Record<string, Record<string, string>>
@@ -112,13 +112,13 @@ describe('the packages as they are packed', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  test('hold the command where the image links to it', () => {
+  test('the packed packages contain the command where the image links to it', () => {
     const { status, stdout } = spawnSync(command, ['--version'], { encoding: 'utf8' })
     const { version } = JSON.parse(readFileSync(join(root, 'packages/cli/package.json'), 'utf8')) as { version: string }
     expect({ status, stdout }).toEqual({ status: 0, stdout: `${version}\n` })
   })
 
-  test('run a command while it leads, and show who did', () => {
+  test('the packed command runs a program while it leads and shows the leader', () => {
     const store = pathToFileURL(join(folder, 'leases')).href
     const args = ['run', 'jobs', '--store', store, '--once', '--', 'sh', '-c', 'echo "term $TENURE_TERM"']
     const ran = spawnSync(command, args, { encoding: 'utf8' })
@@ -127,7 +127,7 @@ describe('the packages as they are packed', () => {
     expect(JSON.parse(stdout)).toMatchObject({ leader: null, previousLeader: { term: 1 } })
   })
 
-  test('show the demo', () => {
+  test('the packed command runs the demo', () => {
     const ran = spawnSync(command, ['demo', '--end-after', '6s'], { encoding: 'utf8' })
     expect(ran.status, ran.stderr).toBe(0)
     expect(ran.stdout).toContain('leads term 1')

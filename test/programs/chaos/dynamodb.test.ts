@@ -5,7 +5,9 @@ import { programs } from '../../servers/programs.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 
 describeWithPrograms([programs.dynalite], 'a fleet on DynamoDB', () => {
-  test('has one leader at a time, whatever happens to the server, its data and the network', { timeout: 180_000 }, () =>
-    runCloudFaults(clouds['DynamoDB'], { keepsData: true }),
+  test(
+    'a fleet has one leader at a time, whatever happens to the server, its data, and the network',
+    { timeout: 180_000 },
+    () => runCloudFaults(clouds['DynamoDB'], { keepsData: true }),
   )
 })

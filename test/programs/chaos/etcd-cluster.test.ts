@@ -1,4 +1,4 @@
-/** A fleet on three members of etcd: one is killed, two are killed, one is cut off from the others. */
+/** A fleet on three members of etcd: one is killed, two are killed, or one is cut off from the others. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi, type TestContext } from 'vitest'
 import { etcdStore } from 'tenure/stores/etcd'
@@ -8,11 +8,11 @@ import { startEtcdCluster, type EtcdMember } from '../../servers/etcd-cluster.ts
 import { programs } from '../../servers/programs.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 
-/** So long that members can choose another leader meanwhile, on a busy machine too. */
+/** Long enough for the members to elect another leader, even on a busy machine. */
 const patient = { leaseDurationMs: 12_000, renewIntervalMs: 800 }
 const brief = { leaseDurationMs: 4_000, renewIntervalMs: 800 }
 
-/** These tests run side by side: each has its own way to be tidied up. */
+/** These tests run concurrently, so each has its own cleanup. */
 async function openScene({ onTestFinished }: TestContext, timings: { readonly leaseDurationMs: number }) {
   const cluster = await startEtcdCluster(programs.etcd)
   onTestFinished(() => cluster.stop())
@@ -31,7 +31,7 @@ const others = ({ members }: { readonly members: readonly EtcdMember[] }, one: E
 describeWithPrograms([programs.etcd], 'a fleet on three members of etcd', () => {
   const options = { timeout: 120_000 }
   test.concurrent(
-    'keeps its leader when a member is killed, and when another one takes over',
+    'a fleet keeps its leader when an etcd member is killed, and when another member takes over',
     options,
     async (context) => {
       const { cluster, fleet, leader } = await openScene(context, patient)
@@ -49,13 +49,13 @@ describeWithPrograms([programs.etcd], 'a fleet on three members of etcd', () => 
   )
 
   test.concurrent(
-    'has no leader while the majority is gone, and one in a new term when it is back',
+    'a fleet has no leader without a majority of etcd, and a leader in a new term when the majority is back',
     options,
     async (context) => {
       const { cluster, fleet, leader } = await openScene(context, brief)
       const { term } = leader
       const [survivor] = cluster.members
-      if (!survivor) throw new Error('there is no member')
+      if (!survivor) throw new Error('no etcd member is left')
       const gone = others(cluster, survivor)
       const lost = leader.until('lost')
       await Promise.all(gone.map((member) => member.kill('SIGKILL')))
@@ -71,25 +71,29 @@ describeWithPrograms([programs.etcd], 'a fleet on three members of etcd', () => 
     },
   )
 
-  test.concurrent('is not misled by a member that is cut off, which clients still reach', options, async (context) => {
-    const { cluster, fleet, leader } = await openScene(context, patient)
-    const { term } = leader
-    const cutOff = await cluster.leader()
-    const call = { signal: new AbortController().signal, timeoutMs: 2_000 }
-    const alone = etcdStore({ endpoints: cutOff.url })
-    const before = await alone.read('jobs', call)
-    cluster.isolate(cutOff)
-    await leader.until('renewed', 3)
-    // It has a copy of its own, and gives no answer from it.
-    await expect(alone.read('jobs', call)).rejects.toMatchObject({ retryable: true })
-    await vi.waitUntil(async () => (await cluster.leader()).id !== cutOff.id, { timeout: 20_000, interval: 50 })
-    await leader.until('renewed', 2)
-    cluster.join()
-    const after = await vi.waitUntil(() => alone.read('jobs', call).catch(() => undefined), { timeout: 20_000 })
-    const revisionOf = (version = '0') => BigInt(version.split('-')[0] ?? '0')
-    expect(revisionOf(after.version)).toBeGreaterThan(revisionOf(before?.version))
-    expect({ leads: leader.term, term: after.term }).toEqual({ leads: term, term })
-    await fleet.stop()
-    expect(findViolations(await fleet.lives(), fleet.guard, ['TIMEOUT', 'BACKEND_UNAVAILABLE'])).toEqual([])
-  })
+  test.concurrent(
+    'a fleet is not misled by an etcd member that is cut off from the others but reachable by clients',
+    options,
+    async (context) => {
+      const { cluster, fleet, leader } = await openScene(context, patient)
+      const { term } = leader
+      const cutOff = await cluster.leader()
+      const call = { signal: new AbortController().signal, timeoutMs: 2_000 }
+      const alone = etcdStore({ endpoints: cutOff.url })
+      const before = await alone.read('jobs', call)
+      cluster.isolate(cutOff)
+      await leader.until('renewed', 3)
+      // The member has its own copy of the data, but does not answer from it.
+      await expect(alone.read('jobs', call)).rejects.toMatchObject({ retryable: true })
+      await vi.waitUntil(async () => (await cluster.leader()).id !== cutOff.id, { timeout: 20_000, interval: 50 })
+      await leader.until('renewed', 2)
+      cluster.join()
+      const after = await vi.waitUntil(() => alone.read('jobs', call).catch(() => undefined), { timeout: 20_000 })
+      const revisionOf = (version = '0') => BigInt(version.split('-')[0] ?? '0')
+      expect(revisionOf(after.version)).toBeGreaterThan(revisionOf(before?.version))
+      expect({ leads: leader.term, term: after.term }).toEqual({ leads: term, term })
+      await fleet.stop()
+      expect(findViolations(await fleet.lives(), fleet.guard, ['TIMEOUT', 'BACKEND_UNAVAILABLE'])).toEqual([])
+    },
+  )
 })

@@ -7,9 +7,9 @@ import { describeWith } from '../../servers/suite.ts'
 const election = 'jobs'
 const record = `tenure/${election}/record`
 
-// Passwords are checked again and again here, which is slow on purpose elsewhere.
+// Passwords are checked repeatedly here, and the default cost would make each check slow.
 describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'a fleet on etcd', (server) => {
-  const name = 'has one leader at a time, whatever happens to the server, its data and the network'
+  const name = 'a fleet has one leader at a time, whatever happens to the server, its data, and the network'
   test(name, { timeout: 180_000 }, async () => {
     const { asRoot, setPassword } = await createUsers(server(), 'right')
     await runFaults(

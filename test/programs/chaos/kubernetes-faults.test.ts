@@ -1,4 +1,6 @@
-/** A fleet on Leases, behind networks that lose, hold up and cut, and on an API server that stalls and dies. */
+/**
+ * A fleet on Leases, behind networks that lose, delay, and cut connections, and on an API server that stalls and dies.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../../packages/tenure/src/simulation/random.ts'
@@ -13,12 +15,12 @@ import { longestFaultMs, memberFaults } from '../../chaos/member-faults.ts'
 import { networkFaults } from '../../chaos/network-faults.ts'
 import { deckOf, wreak, type Fault, type Target } from '../../chaos/wreak.ts'
 
-// As late a deadline as the rules allow, so that a belief that lasts a little too long shows.
+// The deadline is as late as the rules allow, so that a belief that lasts slightly too long is detected.
 const timings = { leaseDurationMs: 2_000, renewIntervalMs: 400, renewDeadlineMs: 1_860, retryIntervalMs: 300 }
 const { leaseDurationMs } = timings
 const longestMs = longestFaultMs(leaseDurationMs)
 
-/** What a broken network and a dead server may be reported as. */
+/** The error codes that a broken network and a dead server may cause. */
 const expectedErrors = ['TIMEOUT', 'BACKEND_UNAVAILABLE']
 
 const runMs = Number(process.env['TENURE_CHAOS_SECONDS'] ?? 30) * 1e3
@@ -30,7 +32,7 @@ interface Scene {
   networkOf(member: Member): Proxy
 }
 
-/** Five processes, each with a network of its own between itself and the API server. */
+/** Five processes, each with its own proxy to the API server. */
 async function openScene(cluster: Cluster, election: string): Promise<Scene> {
   const proxies = new Map<string, Proxy>()
   const networkOf = (identity: string) => {
@@ -69,13 +71,13 @@ const serverFaults = (cluster: Cluster): Record<string, Fault<Target>> => {
   }
 }
 
-/** Several take-overs, some of which had to wait for a lease to run out. */
+/** Several takeovers, some of them after a lease expired. */
 function isEnough({ states }: LeaseHistory): boolean {
   const successions = successionsOf(states)
   return successions.length >= 5 && successions.some(({ released }) => !released)
 }
 
-/** Told when nothing is broken any more. */
+/** Called when all faults have ended. */
 async function judge({ fleet, history }: Scene, done: ReadonlyMap<string, number>): Promise<void> {
   const how = `seed ${seed}, logs in ${fleet.folder}`
   const healedMs = await fleet.ledAgainMs()
@@ -92,57 +94,65 @@ async function judge({ fleet, history }: Scene, done: ReadonlyMap<string, number
     [],
   )
   expect(healedMs, how).toBeLessThan(leaseDurationMs + 2_000)
-  // A run that saw little proves little.
+  // A run with few events proves little.
   expect(Math.min(...done.values()), how).toBeGreaterThan(0)
   expect(isEnough(history), how).toBe(true)
 }
 
 describeWithOwnCluster('five processes on a Lease lead one at a time', (cluster) => {
   const timeout = 2 * runMs + 60_000
-  test(`for ${runMs / 1e3} s of networks that lose, hold up and cut`, { timeout }, async () => {
-    const scene = await openScene(cluster(), 'networks')
-    const { kill, stop, longPause } = memberFaults(leaseDurationMs)
-    const done = await wreak(
-      [deckOf(scene.fleet.members, { ...networkFaults(scene.networkOf, longestMs), kill, stop, longPause })],
-      {
-        random: new Random(seed),
-        runMs,
-        leastFree: 2,
-        everyMs: [50, 600],
-        otherwise: 0.3,
-        isEnough: () => isEnough(scene.history),
-      },
-    )
-    // At last nobody can lead, and every connection is half open.
-    const networks = scene.fleet.members.map((member) => scene.networkOf(member))
-    for (const network of networks) network.set('blackhole')
-    await delay(1.5 * leaseDurationMs)
-    for (const network of networks) network.set('pass')
-    await judge(scene, done)
-  })
+  test(
+    `five processes lead one at a time for ${runMs / 1e3} s of networks that lose, delay, and cut connections`,
+    { timeout },
+    async () => {
+      const scene = await openScene(cluster(), 'networks')
+      const { kill, stop, longPause } = memberFaults(leaseDurationMs)
+      const done = await wreak(
+        [deckOf(scene.fleet.members, { ...networkFaults(scene.networkOf, longestMs), kill, stop, longPause })],
+        {
+          random: new Random(seed),
+          runMs,
+          leastFree: 2,
+          everyMs: [50, 600],
+          otherwise: 0.3,
+          isEnough: () => isEnough(scene.history),
+        },
+      )
+      // At the end nobody can lead, and every connection is half open.
+      const networks = scene.fleet.members.map((member) => scene.networkOf(member))
+      for (const network of networks) network.set('blackhole')
+      await delay(1.5 * leaseDurationMs)
+      for (const network of networks) network.set('pass')
+      await judge(scene, done)
+    },
+  )
 
-  test(`for ${runMs / 1e3} s of an API server that is killed and paused`, { timeout }, async () => {
-    const scene = await openScene(cluster(), 'servers')
-    const random = new Random(seed)
-    const server: Target = { isBusy: false, term: undefined }
-    const { kill, stop, longPause, stepDown } = memberFaults(leaseDurationMs)
-    const { reset } = networkFaults(scene.networkOf, longestMs)
-    const [toServer, toMembers] = await Promise.all([
-      wreak([deckOf([server], serverFaults(cluster()))], {
-        random: random.fork(),
-        runMs,
-        leastFree: 1,
-        everyMs: [1_000, 5_000],
-      }),
-      wreak([deckOf(scene.fleet.members, { kill, stop, longPause, stepDown, reset })], {
-        random,
-        runMs,
-        leastFree: 2,
-        everyMs: [500, 3_000],
-        isEnough: () => isEnough(scene.history),
-      }),
-    ])
-    await cluster().restart('SIGKILL', { downForMs: leaseDurationMs })
-    await judge(scene, new Map([...toServer, ...toMembers]))
-  })
+  test(
+    `five processes lead one at a time for ${runMs / 1e3} s of an API server that is killed and paused`,
+    { timeout },
+    async () => {
+      const scene = await openScene(cluster(), 'servers')
+      const random = new Random(seed)
+      const server: Target = { isBusy: false, term: undefined }
+      const { kill, stop, longPause, stepDown } = memberFaults(leaseDurationMs)
+      const { reset } = networkFaults(scene.networkOf, longestMs)
+      const [toServer, toMembers] = await Promise.all([
+        wreak([deckOf([server], serverFaults(cluster()))], {
+          random: random.fork(),
+          runMs,
+          leastFree: 1,
+          everyMs: [1_000, 5_000],
+        }),
+        wreak([deckOf(scene.fleet.members, { kill, stop, longPause, stepDown, reset })], {
+          random,
+          runMs,
+          leastFree: 2,
+          everyMs: [500, 3_000],
+          isEnough: () => isEnough(scene.history),
+        }),
+      ])
+      await cluster().restart('SIGKILL', { downForMs: leaseDurationMs })
+      await judge(scene, new Map([...toServer, ...toMembers]))
+    },
+  )
 })

@@ -1,12 +1,13 @@
 /**
- * Tenure and client-go on one Lease of one API server. What client-go gets wrong by itself is kept out, for it cannot
- * be mended here:
- * - Each process of client-go has a name of its own, also after a restart. Tenure's keep theirs.
- * - Nobody deletes the Lease: client-go takes a missing one for free.
- * - client-go is told to end only when it has just renewed. Its release trusts what it saw last, and would erase the
+ * Tenure and client-go on one Lease of one API server. Known defects of client-go are avoided, because they cannot be
+ * fixed here:
+ * - Each process of client-go has a new name, even after a restart. Processes of Tenure keep theirs.
+ * - Nobody deletes the Lease, because client-go treats a missing one as free.
+ * - client-go is told to end only right after a renewal. Its release trusts the last state that it saw and would erase
+ *   the
  *   lease of a successor.
- * - client-go is not paused for long enough to lose its lease: it would not notice.
- * - Clocks run evenly, and the API server answers. Another suite is for servers and networks that do not.
+ * - client-go is never paused for long enough to lose its lease, because it would not notice.
+ * - Clocks run evenly, and the API server answers. Another suite covers servers and networks that do not.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
@@ -22,10 +23,10 @@ import { findTermViolations, LeaseHistory, successionsOf } from '../../chaos/lea
 import { longestFaultMs, memberFaults } from '../../chaos/member-faults.ts'
 import { deckOf, wreak, type Fault } from '../../chaos/wreak.ts'
 
-// Not whole seconds, which a Lease counts in, and as late a deadline as the rules allow, so that a belief that lasts a
-// little too long shows. Renewed more often than once a second, which is all that client-go can see.
+// Not whole seconds, in which a Lease counts. The deadline is as late as the rules allow, so that a belief that lasts
+// slightly too long is detected. Renewals come more often than once a second, the resolution that client-go can see.
 const timings = { leaseDurationMs: 2_900, renewIntervalMs: 400, renewDeadlineMs: 2_690, retryIntervalMs: 400 }
-/** As it stands in the Lease, and as client-go has it. */
+/** The duration in the Lease, and the one of client-go. */
 const { leaseDurationMs } = clientGoTimings
 
 interface MixedFleet {
@@ -33,11 +34,11 @@ interface MixedFleet {
   readonly peers: readonly ClientGoMember[]
   readonly history: LeaseHistory
   lives(): Promise<Life[]>
-  /** Everything that must not be, in what all of them and the API server told. */
+  /** Returns all violations in the logs of the processes and of the API server. */
   violations(): Promise<string[]>
 }
 
-/** Three places for each kind. Nothing runs yet. */
+/** Opens a fleet with three slots for each kind, without starting processes. */
 async function openMixedFleet(cluster: ApiServer, election: string, dawdleMs = 5): Promise<MixedFleet> {
   const place = (_identity: string, folder: string) => kubernetesPlace(cluster, folder, cluster.port)
   const fleet = await Fleet.open({ size: 3, timings, election, place, dawdleMs })
@@ -72,17 +73,17 @@ function countEach(names: readonly string[]): Record<string, number> {
   return counts
 }
 
-/** By what the leaders believed. */
+/** Counts the handovers between the kinds, by what the leaders believed. */
 const beliefCrossings = (lives: readonly Life[]) =>
   countEach(
     handOversOf(lives).map(({ former, next, how }) => nameOf(former.identity, next.identity, how === 'release')),
   )
 
-/** By what stood in the Lease. */
+/** Counts the handovers between the kinds, by the history of the Lease. */
 const leaseCrossings = (history: LeaseHistory) =>
   countEach(successionsOf(history.states).map(({ from, to, released }) => nameOf(from, to, released)))
 
-/** How often the rarest way from one kind to the other was seen. */
+/** Returns how often the rarest kind of handover was seen. */
 const leastCrossings = (history: LeaseHistory) => {
   const counts = leaseCrossings(history)
   return Math.min(...crossings.map((name) => counts[name] ?? 0))
@@ -93,7 +94,7 @@ const hasPausedLeader = ({ pauses }: Fleet) =>
 
 function tenureFaults(fleet: Fleet): Record<string, Fault<Member>> {
   const { pause: _pause, stall: _stall, ...faults } = memberFaults(leaseDurationMs)
-  // Tenure hears of a release at once and client-go asks now and then, so that wins only while Tenure looks away.
+  // Tenure learns of a release at once, while client-go polls. client-go therefore wins only while Tenure is paused.
   const leftToClientGo =
     (fall: Fault<Member>): Fault<Member> =>
     async (member, random) => {
@@ -132,7 +133,7 @@ describeWithCluster(
     const seed = Number(process.env['TENURE_CHAOS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
     test(
-      `lead one at a time for ${runMs / 1e3} s of kills, pauses and restarts`,
+      `Tenure and client-go lead one at a time for ${runMs / 1e3} s of kills, pauses, and restarts`,
       { timeout: 2 * runMs + 60_000 },
       async () => {
         const { fleet, peers, history, lives, violations } = await openMixedFleet(
@@ -143,7 +144,7 @@ describeWithCluster(
         const how = `seed ${seed}, logs in ${fleet.folder}`
         for (const peer of peers) peer.start()
         await fleet.start()
-        // Again what leads to the rarest take-overs.
+        // Faults that lead to the rarest takeovers come twice.
         const decks = [
           deckOf(fleet.members, tenureFaults(fleet), ['stop, left to client-go']),
           deckOf(peers, clientGoFaults, ['kill client-go']),
@@ -169,9 +170,9 @@ describeWithCluster(
           healedMs: healed.atMs - endedMs,
         })
         expect(await violations(), how).toEqual([])
-        // A release waits for work, and everybody may be paused at once.
+        // A release waits for work, and all processes may be paused at once.
         expect(saw.longestGapMs, how).toBeLessThan(longestFaultMs(leaseDurationMs) + leaseDurationMs + 2_000)
-        // A run that saw little proves little.
+        // A run with few events proves little.
         expect(Math.min(...done.values()), how).toBeGreaterThan(0)
         expect(leastCrossings(history), how).toBeGreaterThan(0)
         const led = countEach(beliefsOf(all).map(({ life }) => kindOf(life.identity)))
@@ -181,7 +182,7 @@ describeWithCluster(
     )
 
     test(
-      'take over from each other in a rolling migration, there and back, with hardly a gap',
+      'Tenure and client-go hand over to each other in a rolling migration, in both directions, with hardly a gap',
       { timeout: 60_000 },
       async () => {
         const { fleet, peers, history, lives, violations } = await openMixedFleet(cluster(), 'migration')
@@ -190,7 +191,7 @@ describeWithCluster(
           await history.next((state) => state.term === term && state.holder !== '', 2 * leaseDurationMs)
         }
         let ledLast = 0
-        /** The one that leads goes first, while there is one. */
+        /** Replaces the leader first, while there is one. */
         const replace = async (
           old: readonly (Member | ClientGoMember)[],
           next: readonly (Member | ClientGoMember)[],
@@ -200,7 +201,7 @@ describeWithCluster(
             await member.start()
             await member.standsBy()
             const [leaves] = [...left].toSorted((a, b) => (b.term ?? -1) - (a.term ?? -1))
-            if (!leaves) throw new Error('nobody is left to be replaced')
+            if (!leaves) throw new Error('no member is left to replace')
             if (leaves.term !== undefined) ledLast++
             left.delete(leaves)
             await leaves.stop()
@@ -211,14 +212,14 @@ describeWithCluster(
         await steady()
         await replace(peers, fleet.members)
         await replace(fleet.members, peers)
-        // Standbys first: nobody is to follow the last leader.
+        // Standbys first, because nobody should follow the last leader.
         for (const peer of peers.toSorted((a, b) => (a.term ?? -1) - (b.term ?? -1))) await peer.stop()
 
         const handOvers = handOversOf(await lives())
         const longestGapMs = Math.max(...handOvers.map(({ gapMs }) => gapMs))
         console.log('migration:', beliefCrossings(await lives()), { longestGapMs })
         expect(await violations(), `logs in ${fleet.folder}`).toEqual([])
-        // Nobody was replaced but those that were told to go, and nobody had to wait for a lease to run out.
+        // Only members that were told to stop were replaced, and no lease had to expire.
         expect(handOvers.filter(({ how }) => how !== 'release')).toEqual([])
         expect(handOvers.length).toBe(ledLast)
         expect(leaseCrossings(history)).toMatchObject({

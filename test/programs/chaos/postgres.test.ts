@@ -18,7 +18,7 @@ import { describeWithPrograms } from '../../servers/suite.ts'
 const election = 'jobs'
 const clockFile = 'clock'
 
-/** Its wall clock is what a file beside its data says. */
+/** A server whose wall clock follows a file beside its data. */
 const clocked: ServerKind = {
   ...postgres,
   prepare(place) {
@@ -39,7 +39,7 @@ async function sql(url: string, text: string): Promise<void> {
   }
 }
 
-/** A role that has a password and the rights to campaign, no more. */
+/** Creates a role with a password and only the rights to campaign. */
 async function createRole({ url, directory }: RunningServer): Promise<void> {
   const rules = join(directory, 'data/pg_hba.conf')
   writeFileSync(rules, `host all worker 127.0.0.1/32 scram-sha-256\n${readFileSync(rules, 'utf8')}`)
@@ -48,7 +48,7 @@ async function createRole({ url, directory }: RunningServer): Promise<void> {
 }
 
 describeWithPrograms([programs.postgres, programs.faketime], 'a fleet on PostgreSQL', () => {
-  const name = 'has one leader at a time, whatever happens to the server, its data and the network'
+  const name = 'a fleet has one leader at a time, whatever happens to the server, its data, and the network'
   test(name, { timeout: 180_000 }, async () => {
     const server = await start(clocked)
     onTestFinished(() => server.stop())
@@ -74,7 +74,7 @@ describeWithPrograms([programs.postgres, programs.faketime], 'a fleet on Postgre
     )
   })
 
-  test('loses no term when its synchronous standby is promoted', { timeout: 60_000 }, async () => {
+  test('a fleet loses no term when its synchronous standby is promoted', { timeout: 60_000 }, async () => {
     const primary = await start(postgres)
     onTestFinished(() => primary.stop())
     await createRole(primary)
@@ -107,7 +107,7 @@ describeWithPrograms([programs.postgres, programs.faketime], 'a fleet on Postgre
   })
 })
 
-/** An address that leads to another server when it is told to, as that of a managed database does. */
+/** Starts a proxy that can be switched to another server, like the address of a managed database. */
 async function startFront(target: number) {
   let port = target
   const sockets = new Set<Socket>()

@@ -17,7 +17,7 @@ const settings = { user: `tenure on >right ${rights}` }
 
 const clockFile = 'clock'
 
-/** Its wall clock is what a file beside its data says. */
+/** A server whose wall clock follows a file beside its data. */
 const clocked: ServerKind = {
   ...redisWith(settings),
   prepare: ({ directory }) => writeFileSync(join(directory, clockFile), '0'),
@@ -40,7 +40,7 @@ function clientOf(options: object): Redis {
   return client
 }
 
-/** The user's password is another one from now on, and its connections are closed. */
+/** Changes the user's password and closes its connections. */
 async function setPassword(admins: readonly Redis[], password: string): Promise<void> {
   await Promise.all(
     admins.map(async (admin) => {
@@ -58,12 +58,12 @@ const ofData = (admin: Redis) => ({
 
 describeWithPrograms([programs.redis, programs.cc], 'a fleet on Redis', () => {
   test(
-    'has one leader at a time, whatever happens to the server, its data and the network',
+    'a fleet has one leader at a time, whatever happens to the server, its data, and the network',
     { timeout: 180_000 },
     async () => {
       const server = await started(clocked)
       const admin = clientOf({ port: server.port })
-      /** Where the server's clock was, in hours ahead of this machine's. */
+      /** The offsets of the server's clock, in hours ahead of this machine's. */
       const clocks = new Set<number>()
       const serverSeconds = async () => Number((await admin.time())[0])
       const faulty: StoreServer = {
@@ -82,7 +82,7 @@ describeWithPrograms([programs.redis, programs.cc], 'a fleet on Redis', () => {
     },
   )
 
-  test('has one leader at a time while Sentinel fails over', { timeout: 180_000 }, async () => {
+  test('a fleet has one leader at a time while Sentinel fails over', { timeout: 180_000 }, async () => {
     const one = await started(redisWith(settings))
     const two = await started(redisWith({ ...settings, replicaof: `127.0.0.1 ${one.port}` }))
     const sentinel = await started(sentinelFor(one.port))
@@ -92,8 +92,8 @@ describeWithPrograms([programs.redis, programs.cc], 'a fleet on Redis', () => {
       const address = (await asked.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'mymaster')) as string[]
       return Number(address[1]) === one.port ? 0 : 1
     }
-    // One that has come back follows the new primary within a second instead of ten. On a busy machine Sentinel would
-    // take a wait of two seconds for a clock that was set, and do nothing for half a minute.
+    // A server that has come back follows the new primary within a second instead of ten. On a busy machine Sentinel
+    // would treat a delay of two seconds as a clock change, and do nothing for half a minute.
     const periods = { 'info-period': 200, 'publish-period': 200, 'tilt-trigger': 20_000, 'tilt-period': 1_000 }
     await asked.call('SENTINEL', 'DEBUG', ...Object.entries(periods).flat())
     const isFollowed = async (index: number) => /state=online/.test((await admins[index]?.info('replication')) ?? '')
@@ -102,7 +102,7 @@ describeWithPrograms([programs.redis, programs.cc], 'a fleet on Redis', () => {
       const [flags, replicas] = ['flags', 'num-slaves'].map((name) => facts[facts.indexOf(name) + 1])
       return flags === 'master' && replicas === '1'
     }
-    // Followed, and nothing under way that ends it.
+    // The primary has a replica, and no failover is in progress.
     const isWhole = async () => (await isFollowed(await primary())) && (await isCalm())
     const whole = () => vi.waitUntil(isWhole, { timeout: 30_000, interval: 50 })
     await whole()
@@ -117,12 +117,12 @@ describeWithPrograms([programs.redis, programs.cc], 'a fleet on Redis', () => {
         const down = [one, two][before] ?? one
         await down.kill(signal)
         const changed = vi.waitUntil(async () => (await primary()) !== before, { timeout: 10_000, interval: 50 })
-        // Not each time: Sentinel must have seen the replica well before.
+        // Not every time, because Sentinel must have seen a healthy replica before.
         if (await changed.catch(() => false)) failovers++
         await down.start()
         await whole()
       },
-      // As a primary or as a replica, whatever it is at that moment.
+      // Whether it is the primary or a replica at that moment.
       pause: () => one.pause(),
       async resume() {
         one.resume()

@@ -9,10 +9,10 @@ import type { Mode } from '../../servers/proxy.ts'
 import { programs } from '../../servers/programs.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 
-/** A lease of the active one, twice, and the time that a busy machine takes. */
+/** Two leases of the active replica, plus slack for a busy machine. */
 const healedWithinMs = 10_000
 
-/** What happens to one replica, one member of etcd, or one network at a time. It is over when all is as before. */
+/** The faults of one replica, one member of etcd, or one network. Each resolves when everything is as before. */
 function singleFaults({ etcd, replicas }: Scene): Record<string, (random: Random) => Promise<void>> {
   const active = () => activeOf(replicas)
   const follower = async (random: Random) => {
@@ -35,11 +35,12 @@ function singleFaults({ etcd, replicas }: Scene): Record<string, (random: Random
     for (const proxy of replica.toEtcd) proxy.set('pass')
   }
   return {
-    'the active one is killed': async (random) => killed(await active(), random),
+    'the active replica is killed': async (random) => killed(await active(), random),
     'a follower is killed': async (random) => killed(await follower(random), random),
-    'the active one is paused past its lease': async (random) => paused(await active(), random.between(3_500, 6_000)),
+    'the active replica is paused past its lease': async (random) =>
+      paused(await active(), random.between(3_500, 6_000)),
     'a replica is paused': async (random) => paused(random.pick(replicas), random.magnitude(50, 3_000)),
-    'the active one is stopped and started': async () => {
+    'the active replica is stopped and started': async () => {
       const leads = await active()
       await leads.stop()
       await leads.start()
@@ -54,20 +55,20 @@ function singleFaults({ etcd, replicas }: Scene): Record<string, (random: Random
       await delay(random.between(500, 3_000))
       member.resume()
     },
-    'the active one is cut off from etcd': async (random) =>
+    'the active replica is cut off from etcd': async (random) =>
       withoutEtcd(await active(), 'blackhole', random.between(2_000, 5_000)),
-    'what the active one and etcd send each other is late': async (random) =>
+    'messages between the active replica and etcd are late': async (random) =>
       withoutEtcd(await active(), 'hold', random.between(500, 5_000)),
     'a follower is cut off from etcd': async (random) =>
       withoutEtcd(await follower(random), 'blackhole', random.between(500, 5_000)),
-    'a follower is cut off from the active one': async (random) => {
+    'a follower is cut off from the active replica': async (random) => {
       const one = await follower(random)
       const way = one.toOthers.get(await active())
       way?.set('blackhole')
       await delay(random.between(500, 4_000))
       way?.set('pass')
     },
-    'connections between replicas are reset, or lost without a word': async (random) => {
+    'connections between replicas are reset or silently lost': async (random) => {
       for (const replica of replicas) {
         for (const way of replica.toOthers.values()) {
           if (random.chance(0.5)) way.reset()
@@ -81,7 +82,7 @@ function singleFaults({ etcd, replicas }: Scene): Record<string, (random: Random
 const seconds = Number(process.env['TENURE_CHAOS_SECONDS'] ?? 60)
 
 describeWithPrograms([programs.etcd], 'three replicas of the service on three members of etcd', () => {
-  const name = 'are one service that does one thing at a time, whichever of them is asked, and whatever happens to them'
+  const name = 'three replicas act as one linearizable service, whichever is asked and whatever happens to them'
   test(name, { timeout: 180_000 + 3_000 * seconds }, async () => {
     const seed = Number(process.env['TENURE_CHAOS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
     const how = `seed ${seed}`
@@ -92,7 +93,7 @@ describeWithPrograms([programs.etcd], 'three replicas of the service on three me
     const faults = singleFaults(scene)
     const healedMs = new Map<string, number[]>()
     const startedMs = performance.now()
-    // Every one once before any comes again.
+    // Each fault occurs once before any is repeated.
     for (let round = 0; round === 0 || performance.now() - startedMs < seconds * 1e3; round++) {
       for (const fault of random.shuffle(Object.keys(faults))) {
         if (round > 0 && performance.now() - startedMs > seconds * 1e3) break
@@ -136,7 +137,7 @@ describeWithPrograms([programs.etcd], 'three replicas of the service on three me
     expect(granted, how).toEqual([])
     expect(Math.max(...[...healedMs.values()].flat()), how).toBeLessThan(healedWithinMs)
     expect(majorityMs, how).toBeLessThan(healedWithinMs)
-    // A run that saw little proves little.
+    // A run with few events proves little.
     expect(terms, how).toBeGreaterThanOrEqual(5)
     expect(keptBefore, how).toBeGreaterThan(20)
     expect(without.length, how).toBeGreaterThan(5)

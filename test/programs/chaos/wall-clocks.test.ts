@@ -9,11 +9,11 @@ import { programs } from '../../servers/programs.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 import { openFleet } from '../../chaos/open-fleet.ts'
 
-describeWithPrograms([programs.faketime], 'wall clocks that somebody sets', () => {
-  // Long enough that a busy machine does not end it.
+describeWithPrograms([programs.faketime], 'wall clocks that are set while a fleet runs', () => {
+  // Long enough that a busy machine does not end the lease.
   const timings = { leaseDurationMs: 5_000, renewIntervalMs: 500 }
 
-  test('change neither who leads nor when a lease ends', async () => {
+  test('setting wall clocks changes neither the leader nor the end of its lease', async () => {
     const clocks = await mkdtemp(join(tmpdir(), 'tenure-clocks-'))
     onTestFinished(() => rm(clocks, { recursive: true }))
     const set = async (identity: string, seconds: string) => writeFile(join(clocks, identity), seconds)
@@ -24,7 +24,7 @@ describeWithPrograms([programs.faketime], 'wall clocks that somebody sets', () =
     const leader = await fleet.nextLeader(0)
     const { term } = leader
     const standby = fleet.members.find((member) => member !== leader)
-    if (!standby) throw new Error('nobody stands by')
+    if (!standby) throw new Error('there is no standby')
     for (const [member, seconds] of [
       [leader, '+3600'],
       [leader, '-3600'],
@@ -38,7 +38,7 @@ describeWithPrograms([programs.faketime], 'wall clocks that somebody sets', () =
       expect({ leads: leader.term, stands: standby.term }).toEqual({ leads: term, stands: undefined })
     }
 
-    // The leader's clock is now an hour behind, the other's an hour ahead.
+    // The leader's clock is now an hour behind, and the standby's an hour ahead.
     const renewed = await leader.until('renewed')
     const paused = leader.pause(1.5 * timings.leaseDurationMs)
     const won = await standby.until('elected')

@@ -10,7 +10,7 @@ for (const [name, cloud] of Object.entries(clouds)) {
     const flags = () => ['--store', cloud.urlAt(server().port)]
     beforeAll(() => cloud.prepare(server()))
 
-    test('runs a command while it leads, shows who leads and each change, and lists what there is', async () => {
+    test('the command line runs a program while it leads, shows the leader and each change, and lists the elections', async () => {
       const watching = tenure(['watch', 'jobs', ...flags(), '--json'], { env })
       const types = () => linesOf(watching.output.out).map(({ type }) => type)
       await vi.waitUntil(() => types().length === 1, patience)
@@ -33,13 +33,13 @@ for (const [name, cloud] of Object.entries(clouds)) {
       expect(types().filter((type) => type !== 'renewed')).toEqual(['state', 'elected', 'released'])
     })
 
-    test('the doctor finds it safe', async () => {
+    test('tenure doctor reports the cloud store as safe', async () => {
       const { code, out, error } = await run(['doctor', ...flags(), '--ttl', '10m', '--calls', '5'], { env })
       expect({ code, error }, out).toEqual({ code: 0, error: '' })
       expect(out).toContain('Safe')
     })
 
-    test('says what is in the way: something of another program, a server that is not there', async () => {
+    test('the command line names the obstacle: an object of another program, or an unreachable server', async () => {
       await cloud.put(server(), 'taken', 'something of another program')
       const taken = await run(['leader', 'taken', ...flags()], { env })
       expect(taken).toMatchObject({ code: 69, error: expect.stringContaining('"taken" cannot be used') })

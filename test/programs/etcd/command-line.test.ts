@@ -10,7 +10,7 @@ const password = 'hunter2'
 describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on etcd', (server) => {
   const store = () => server().url.replace('http:', 'etcd:')
 
-  test('runs a command while it leads, shows who leads and each change, and lists what there is', async () => {
+  test('the command line runs a program on etcd while it leads, shows the leader and each change, and lists the elections', async () => {
     const flags = ['--store', store()]
     const watching = tenure(['watch', 'jobs', ...flags, '--json'])
     const types = () => linesOf(watching.output.out).map(({ type }) => type)
@@ -32,27 +32,27 @@ describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on 
     expect(types().filter((type) => type !== 'renewed')).toEqual(['state', 'elected', 'released'])
   })
 
-  test('the sidecar answers who leads', async () => {
+  test('tenure sidecar answers who leads on etcd', async () => {
     const listen = ['--listen', '127.0.0.1:0', '--json', '--identity', 'pod-a']
     const sidecar = tenure(['sidecar', 'beside', '--store', store(), ...listen])
     const url = await vi.waitUntil(() => linesOf(sidecar.output.error).find((line) => line['url'])?.['url'], patience)
     await expect.poll(async () => (await ask(`${String(url)}/is-leader`)).status, patience).toBe(200)
   })
 
-  test('the doctor finds it safe, and says that one member is few', async () => {
+  test('tenure doctor reports etcd as safe and warns about a single member', async () => {
     const { code, out, error } = await run(['doctor', '--store', store(), '--ttl', '10m', '--calls', '5'])
     expect({ code, error }, out).toEqual({ code: 0, error: '' })
     expect(out).toMatch(/^watch +shows a change after /m)
     expect(out).toContain('It has one member: while that is down, nobody leads.')
   })
 
-  test('says what is in the way: a value of another program, a server that is not there', async () => {
+  test('the command line names the obstacle: a value of another program, or an unreachable etcd', async () => {
     await putKey(server(), 'tenure/taken/record', 'a value of another program')
     const taken = await run(['leader', 'taken', '--store', store()])
     expect(taken.code).toBe(69)
     expect(taken.error).toContain('Location: the etcd key "tenure/taken/record"')
     const nowhere = await run(['leader', 'jobs', '--store', 'etcd://127.0.0.1:9'])
-    expect(nowhere.error).toContain('Nothing listens there')
+    expect(nowhere.error).toContain('Nothing is listening there')
     const wrong = await run(['leader', 'jobs', '--store', `etcd://me:${password}@host:2379/a?b`])
     expect(wrong.code).toBe(2)
     expect(wrong.error).not.toContain(password)
@@ -60,7 +60,7 @@ describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on 
 })
 
 describeWith(withSettings(etcd, { 'bcrypt-cost': '4' }), 'the command line on etcd with users', (server) => {
-  test('takes the password from the environment, keeps it from the command, and says when it is wrong', async () => {
+  test('the command line reads the password from the environment, hides it from the program, and reports a wrong one', async () => {
     await createUsers(server(), password)
     const flags = ['--store', server().url.replace('http:', 'etcd:')]
     const env = { TENURE_STORE_USER: 'tenure', TENURE_STORE_PASSWORD: password }

@@ -34,7 +34,7 @@ beforeAll(async () => {
   if ('missing' in found) noteUntested('tenure beside other schedulers', found.missing)
 }, 320_000)
 
-/** A copy of an example, in a folder where it finds what it imports. */
+/** Copies an example into a folder where it finds its imports. */
 function copyOf(name: string): string {
   if ('missing' in found) throw new Error(found.missing)
   const folder = mkdtempSync(join(tmpdir(), 'tenure-schedulers-'))
@@ -52,7 +52,7 @@ function copyOf(name: string): string {
   return folder
 }
 
-/** A package of the project and all that it needs. */
+/** Returns a package of the project and all its dependencies. */
 function neededBy(name: string, known = new Set<string>()): Set<string> {
   if (known.has(name)) return known
   known.add(name)
@@ -63,7 +63,7 @@ function neededBy(name: string, known = new Set<string>()): Set<string> {
   return known
 }
 
-/** As a project of NestJS compiles it. */
+/** Compiles a file as a NestJS project does. */
 function compiled(file: string): string {
   const options = {
     module: ts.ModuleKind.ESNext,
@@ -95,7 +95,7 @@ async function linesOf(all: readonly ReturnType<typeof start>[], pattern: RegExp
   return lines()
 }
 
-/** No two of them end with the same time or number. */
+/** Checks that no two lines end with the same time or number. */
 function expectOnce(lines: readonly string[]): void {
   const ends = lines.map((line) => line.split(' ').at(-1))
   expect(new Set(ends).size, lines.join('\n')).toBe(ends.length)
@@ -106,16 +106,16 @@ async function endAll(all: readonly ReturnType<typeof start>[]): Promise<void> {
   await Promise.all(all.map(({ closed }) => closed))
 }
 
-test('jobs-node-cron: what node-cron starts in each process runs in one of them', unhurried, async ({ skip }) => {
+test('jobs-node-cron: one process runs what node-cron starts in every process', unhurried, async ({ skip }) => {
   if ('missing' in found) return skip(found.missing)
   const folder = copyOf('jobs-node-cron')
   const all = [start(folder), start(folder)]
-  // One of them is skipped only where another one has run.
+  // A process skips a run only if another one has run it.
   await linesOf(all, /: skipped$/, 2)
   expect(await linesOf(all, /: ran$/, 2)).not.toEqual([])
 })
 
-test('jobs-nestjs: what @Cron starts runs in one process, and it ends cleanly', unhurried, async ({ skip }) => {
+test('jobs-nestjs: one process runs what @Cron starts, and it ends cleanly', unhurried, async ({ skip }) => {
   if ('missing' in found) return skip(found.missing)
   const folder = copyOf('jobs-nestjs')
   const all = [start(folder), start(folder)]
@@ -124,7 +124,7 @@ test('jobs-nestjs: what @Cron starts runs in one process, and it ends cleanly', 
   await endAll(all)
 })
 
-test('jobs-pm2: in cluster mode one of three processes runs the job', unhurried, async ({ skip }) => {
+test('jobs-pm2: one of three processes in cluster mode runs the job', unhurried, async ({ skip }) => {
   if ('missing' in found) return skip(found.missing)
   const folder = copyOf('jobs-pm2')
   const pm2 = join(folder, 'node_modules/pm2/bin/pm2-runtime')
@@ -134,10 +134,10 @@ test('jobs-pm2: in cluster mode one of three processes runs the job', unhurried,
   await endAll([running])
 })
 
-test('jobs-nextjs: two servers of Next.js have the job, and one of them runs it', unhurried, async ({ skip }) => {
+test('jobs-nextjs: one of two Next.js servers with the job runs it', unhurried, async ({ skip }) => {
   const next = await npmPackages('next-16', ['next@16', 'react@19', 'react-dom@19'])
   if ('missing' in next) return skip(next.missing)
-  // Its bundler wants everything below one root, and no links that lead out of it.
+  // The bundler requires everything below one root, without links that leave it.
   const folder = mkdtempSync(join(next.path, 'project-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   const modules = join(folder, 'node_modules')
@@ -166,7 +166,7 @@ test('jobs-nextjs: two servers of Next.js have the job, and one of them runs it'
 })
 
 describeWith(redis, 'a schedule before a queue', (server) => {
-  test('jobs-queue: each time is in the queue once, and a worker does it', unhurried, async ({ skip }) => {
+  test('jobs-queue: each slot is in the queue once, and a worker processes it', unhurried, async ({ skip }) => {
     if ('missing' in found) return skip(found.missing)
     const folder = copyOf('jobs-queue')
     const env = { REDIS_URL: server().url }
@@ -176,7 +176,7 @@ describeWith(redis, 'a schedule before a queue', (server) => {
   })
 })
 
-test('what the page shows is what the examples do', () => {
+test('docs/how-to/schedulers.md shows the code of the examples', () => {
   const document = 'docs/how-to/schedulers.md'
   const blocks = findBlocks(document, readDocument(document)).filter(({ info }) => info[0] === 'javascript')
   const sources = readdirSync(join(root, 'examples'))

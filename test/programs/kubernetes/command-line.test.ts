@@ -12,7 +12,7 @@ import { candidate } from '../../kubernetes/candidate.ts'
 import { readManifest } from '../../kubernetes/manifests.ts'
 import { newTenant } from '../../kubernetes/tenant.ts'
 
-/** A kubeconfig with a token. */
+/** Returns a kubeconfig with a token. */
 function kubeConfigOf({ url, ca }: ApiServer, token: string, namespace?: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-kubeconfig-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -40,7 +40,7 @@ const storeOf = ({ namespace }: ApiServer) => `kubernetes://${namespace}`
 describeWithCluster('the command line on Kubernetes', (cluster) => {
   const admin = () => ({ KUBECONFIG: kubeConfigOf(cluster(), cluster().adminToken), KUBERNETES_SERVICE_HOST: '' })
 
-  test('shows who leads, and each change', async () => {
+  test('tenure leader and tenure watch show the leader and each change of a Lease', async () => {
     const { url, adminToken, ca } = cluster()
     const credentials = () => ({ authorization: `Bearer ${adminToken}`, tls: { ca } })
     const store = kubernetesStore({
@@ -63,7 +63,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(types()).toEqual(['state', 'elected', 'released'])
   })
 
-  test('lists the elections, and says nothing else', async () => {
+  test('tenure groups lists the elections of a namespace and prints nothing else', async () => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     await tenant.create(leaseOf('my-app', { holderIdentity: 'pod-a', leaseDurationSeconds: 15 }))
@@ -72,7 +72,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(out).toContain('my-app')
   })
 
-  test('says that there is no such namespace, and not only that nobody leads there', async () => {
+  test('the command line reports that a namespace does not exist, not only that nobody leads there', async () => {
     const store = 'kubernetes://no-such-namespace'
     const note = 'tenure: The namespace "no-such-namespace" does not exist in this cluster.\n'
     const env = admin()
@@ -85,7 +85,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     const KUBECONFIG = kubeConfigOf(cluster(), tenant.token)
-    // Who may not ask for namespaces learns nothing of them.
+    // A user without the right to read namespaces learns nothing about them.
     await tenant.create(readManifest('role.yaml'))
     await tenant.create(readManifest('rolebinding.yaml'))
     await tenant.hasRight('get', 'leases')
@@ -94,7 +94,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(asked).toEqual({ code: 1, out: 'Nobody leads "my-app".\n', error: '' })
   })
 
-  test('tenure watch does not say that a leader leads who was gone before', async () => {
+  test('tenure watch does not report a former leader as the leader', async () => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     const at = (agoMs: number) => new Date(Date.now() - agoMs).toISOString().replace('Z', '000Z')
@@ -116,7 +116,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(second.out).toMatch(/pod-b leads alive in term 7, with a lease of 5\.0m$/m)
   })
 
-  test('says that it looks in default, where the context has another namespace', async () => {
+  test('the command line reports that it uses the namespace default when the context has another one', async () => {
     const KUBECONFIG = kubeConfigOf(cluster(), cluster().adminToken, cluster().namespace)
     const env = { KUBECONFIG, KUBERNETES_SERVICE_HOST: '', POD_NAMESPACE: '' }
     const { error } = await run(['leader', 'nobody-has-this-name', '--store', 'kubernetes://'], { env })
@@ -125,7 +125,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect((await run(['leader', 'jobs', '--store', storeOf(cluster())], { env })).error).not.toContain('default')
   })
 
-  test('the doctor finds it safe', async () => {
+  test('tenure doctor reports a Kubernetes store as safe', async () => {
     const args = ['doctor', '--store', storeOf(cluster()), '--ttl', '10m', '--calls', '5']
     const { code, out, error } = await run(args, { env: admin() })
     expect({ code, error }, out).toEqual({ code: 0, error: '' })
@@ -141,7 +141,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     )
   })
 
-  test('the doctor prints each right, and says who lacks which and what to apply', async () => {
+  test('tenure doctor prints each right, which identity lacks it, and what to apply', async () => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     const { namespace, token } = tenant
@@ -156,7 +156,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(error).not.toContain(token)
   })
 
-  test('the doctor finds rights enough that are limited to one Lease, and that cannot create it', async () => {
+  test('tenure doctor accepts rights that are limited to one existing Lease', async () => {
     const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
     onTestFinished(tenant.remove)
     const { namespace, token } = tenant
@@ -183,7 +183,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
       /^rights +get yes, create no, update yes, watch yes; create is not needed, because the Lease exists$/m,
     )
     expect(linesOf(json.out)).toMatchObject([{ rights: { get: true, create: false, update: true, watch: true } }])
-    // The same while the program leads: then there is nothing else that it could try its rights on.
+    // The same while the program leads, when the doctor has no other Lease to test its rights on.
     const lone = candidate(cluster(), tenant, 'pod-a')
     await lone.started
     const [led, ledJson] = [await run(args, { env }), await run([...args, '--json'], { env })]
@@ -197,7 +197,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(lone.errors).toEqual([])
   })
 
-  test('the doctor does not find a watch in order that shows nothing of a leader who is gone', async () => {
+  test('tenure doctor does not accept a watch that never shows that a leader is gone', async () => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     await tenant.create(leaseOf('gone', { holderIdentity: 'pod-a', leaseDurationSeconds: 1, leaseTransitions: 7 }))
@@ -210,7 +210,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     )
   })
 
-  test('tenure run says which right is missing while its command runs, long before a renewal fails', async () => {
+  test('tenure run reports a missing right while its program runs, long before a renewal fails', async () => {
     const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
     onTestFinished(tenant.remove)
     const { namespace, token } = tenant
@@ -228,7 +228,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(child.exitCode).toBeNull()
   })
 
-  test('a token that may only read ends tenure run: at once, and when the leader it waited for is gone (G9)', async () => {
+  test('tenure run ends with a read-only token, at once or when the leader that it waited for is gone (G9)', async () => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     const version = { apiVersion: 'rbac.authorization.k8s.io/v1' }
@@ -251,6 +251,6 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(standby.child.exitCode).toBeNull()
     leader.child.kill('SIGTERM')
     expect(await standby.ended).toBe(69)
-    expect(standby.output.error).toMatch(/can be read, but nothing could be written to it for 2s\. .*403/)
+    expect(standby.output.error).toMatch(/can be read, but no write has succeeded for 2s\. .*403/)
   })
 })

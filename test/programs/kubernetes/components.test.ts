@@ -24,64 +24,67 @@ const flowSchema = readManifest('components/flow-control/flowschema.yaml') as Fl
 
 describeWithRight(whyNoKubectl(), 'the components, by kubectl', () => {
   describeWithCluster('on a real API server', (cluster) => {
-    test.each(['leader-label', 'leader-endpoints'])('are renamed, moved and applied by an overlay, with %s', (way) => {
-      const { url, caFile, adminToken, namespace } = cluster()
-      const place = mkdtempSync(join(tmpdir(), 'tenure-components-'))
-      onTestFinished(() => rmSync(place, { recursive: true }))
-      for (const name of ['deploy', 'overlay']) mkdirSync(join(place, name))
-      symlinkSync(folder, join(place, 'deploy/kubernetes'))
-      const overlay = (blocksOfReadme.find((code) => code.includes('kind: Kustomization')) ?? '')
-        .replace('namespace: payments', `namespace: ${namespace}`)
-        .replaceAll('payments-', `${way}-`)
-      const components = [way, 'flow-control', 'network-policy', 'metrics'].map(
-        (name) => `  - ../deploy/kubernetes/components/${name}\n`,
-      )
-      for (const component of components) expect(readme).toContain(`components:\n${component}`)
-      writeFileSync(join(place, 'overlay/kustomization.yaml'), `${overlay}\ncomponents:\n${components.join('')}`)
-      const kubectl = (...args: string[]) => {
-        const access = [`--server=${url}`, `--certificate-authority=${caFile}`, `--token=${adminToken}`]
-        return execFileSync('kubectl', [...args, ...access], { encoding: 'utf8', cwd: place })
-      }
-      const name = `${way}-my-app`
-      onTestFinished(() => void kubectl('delete', 'flowschema', `${name}-leases`))
-      kubectl('apply', '--validate=strict', '-k', 'overlay')
-      const built = parseObjects(execFileSync('kubectl', ['kustomize', 'overlay'], { encoding: 'utf8', cwd: place }))
-      const find = (kind: string, suffix = '') =>
-        built.find((object) => object.kind === kind && object.metadata.name === `${name}${suffix}`)
-      // No label of the overlay makes a replica that does not lead an endpoint.
-      const selector = { 'app.kubernetes.io/name': name }
-      const own =
-        way === 'leader-label' ? { 'tenure.dev/leader': 'true' } : { 'tenure.dev/endpoints': expect.any(String) }
-      expect(find('Service', '-leader')).toMatchObject({ spec: { selector: { ...selector, ...own } } })
-      const annotations = {
-        'prometheus.io/scrape': 'true',
-        'prometheus.io/port': '8080',
-        'prometheus.io/path': '/metrics',
-      }
-      expect(find('Deployment')).toMatchObject({ spec: { template: { metadata: { annotations } } } })
-      expect(find('NetworkPolicy')).toMatchObject({ spec: { podSelector: { matchLabels: selector } } })
-      // Nor does it cut the pods off from DNS, whose own pods do not have the label.
-      const peers = (find('NetworkPolicy') as NetworkPolicy).spec.egress.flatMap(({ to = [] }) => to)
-      expect(peers.map(({ podSelector }) => podSelector)).toEqual([
-        { matchExpressions: [{ key: 'k8s-app', operator: 'In', values: ['kube-dns'] }] },
-      ])
-      const subject = { kind: 'ServiceAccount', serviceAccount: { name, namespace } }
-      expect(find('FlowSchema', '-leases')).toMatchObject({ spec: { rules: [{ subjects: [subject] }] } })
-      const names = JSON.stringify(find('Role', '-leader')).match(/"resourceNames":\[[^\]]*\]/g)
-      expect(names).toEqual(way === 'leader-label' ? null : [`"resourceNames":["${name}-leader"]`])
-    })
+    test.each(['leader-label', 'leader-endpoints'])(
+      'an overlay renames, moves, and applies the components, with %s',
+      (way) => {
+        const { url, caFile, adminToken, namespace } = cluster()
+        const place = mkdtempSync(join(tmpdir(), 'tenure-components-'))
+        onTestFinished(() => rmSync(place, { recursive: true }))
+        for (const name of ['deploy', 'overlay']) mkdirSync(join(place, name))
+        symlinkSync(folder, join(place, 'deploy/kubernetes'))
+        const overlay = (blocksOfReadme.find((code) => code.includes('kind: Kustomization')) ?? '')
+          .replace('namespace: payments', `namespace: ${namespace}`)
+          .replaceAll('payments-', `${way}-`)
+        const components = [way, 'flow-control', 'network-policy', 'metrics'].map(
+          (name) => `  - ../deploy/kubernetes/components/${name}\n`,
+        )
+        for (const component of components) expect(readme).toContain(`components:\n${component}`)
+        writeFileSync(join(place, 'overlay/kustomization.yaml'), `${overlay}\ncomponents:\n${components.join('')}`)
+        const kubectl = (...args: string[]) => {
+          const access = [`--server=${url}`, `--certificate-authority=${caFile}`, `--token=${adminToken}`]
+          return execFileSync('kubectl', [...args, ...access], { encoding: 'utf8', cwd: place })
+        }
+        const name = `${way}-my-app`
+        onTestFinished(() => void kubectl('delete', 'flowschema', `${name}-leases`))
+        kubectl('apply', '--validate=strict', '-k', 'overlay')
+        const built = parseObjects(execFileSync('kubectl', ['kustomize', 'overlay'], { encoding: 'utf8', cwd: place }))
+        const find = (kind: string, suffix = '') =>
+          built.find((object) => object.kind === kind && object.metadata.name === `${name}${suffix}`)
+        // The overlay adds no label that would make a standby an endpoint.
+        const selector = { 'app.kubernetes.io/name': name }
+        const own =
+          way === 'leader-label' ? { 'tenure.dev/leader': 'true' } : { 'tenure.dev/endpoints': expect.any(String) }
+        expect(find('Service', '-leader')).toMatchObject({ spec: { selector: { ...selector, ...own } } })
+        const annotations = {
+          'prometheus.io/scrape': 'true',
+          'prometheus.io/port': '8080',
+          'prometheus.io/path': '/metrics',
+        }
+        expect(find('Deployment')).toMatchObject({ spec: { template: { metadata: { annotations } } } })
+        expect(find('NetworkPolicy')).toMatchObject({ spec: { podSelector: { matchLabels: selector } } })
+        // Nor does it cut the pods off from DNS, whose pods do not have the label.
+        const peers = (find('NetworkPolicy') as NetworkPolicy).spec.egress.flatMap(({ to = [] }) => to)
+        expect(peers.map(({ podSelector }) => podSelector)).toEqual([
+          { matchExpressions: [{ key: 'k8s-app', operator: 'In', values: ['kube-dns'] }] },
+        ])
+        const subject = { kind: 'ServiceAccount', serviceAccount: { name, namespace } }
+        expect(find('FlowSchema', '-leases')).toMatchObject({ spec: { rules: [{ subjects: [subject] }] } })
+        const names = JSON.stringify(find('Role', '-leader')).match(/"resourceNames":\[[^\]]*\]/g)
+        expect(names).toEqual(way === 'leader-label' ? null : [`"resourceNames":["${name}-leader"]`])
+      },
+    )
   })
 })
 
 describeWithRight(whyNoKubectl(), 'the pod of the doctor, by kubectl', () => {
   describeWithCluster('on a real API server', (cluster) => {
-    test('is one that the API server takes, with the account of the program', async () => {
+    test('the API server accepts the pod of tenure doctor with the account of the program', async () => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const { url, caFile, adminToken } = cluster()
       const page = readFileSync(join(folder, '../../docs/how-to/kubernetes-troubleshooting.md'), 'utf8')
       const [line = ''] = /^kubectl run tenure-doctor .*$/m.exec(page) ?? []
-      // Nothing runs pods here, so nobody could wait for it.
+      // Nothing runs pods here, so waiting for the pod would never end.
       const command = line.replace(' --rm -i ', ` `).replaceAll(/\bjobs\b/g, tenant.namespace)
       const access = `--server=${url} --certificate-authority=${caFile} --token=${adminToken}`
       const made = execFileSync('sh', ['-c', command.replace(' -- ', ` ${access} --dry-run=server -o yaml -- `)])
@@ -106,7 +109,7 @@ describeWithCluster('API Priority and Fairness', (cluster) => {
     return body.metadata.uid
   }
 
-  test('gives the Lease of a service account the lowest level, and that of elections by the component', async () => {
+  test("a service account's Lease gets the lowest priority level, and that of leader elections with the component", async () => {
     const { url, ca, admin } = cluster()
     const tenant = await newTenant(cluster(), ['role.yaml', 'rolebinding.yaml'])
     onTestFinished(tenant.remove)
@@ -144,13 +147,13 @@ describeWithCluster('API Priority and Fairness', (cluster) => {
       status: 200,
       ...own,
     })
-    // Whatever else it asks for has to wait like everybody's.
+    // Its other requests get the default level.
     expect(await askedAs(`/api/v1/namespaces/${namespace}/pods`)).toEqual({ status: 403, ...lowest })
   })
 })
 
 describeWithCluster('a Lease of the whole cluster', (cluster) => {
-  test('is led from two namespaces by one pod, with a Role where the Lease is', async () => {
+  test('one pod leads a Lease for two namespaces, with a Role where the Lease is', async () => {
     const [home, other] = await Promise.all([newTenant(cluster(), ['role.yaml']), newTenant(cluster())])
     const subjects = [home, other].map(({ namespace }) => ({ kind: 'ServiceAccount', name: 'my-app', namespace }))
     const binding = { ...readManifest('rolebinding.yaml'), subjects }
@@ -168,7 +171,7 @@ describeWithCluster('a Lease of the whole cluster', (cluster) => {
 })
 
 describeWithCluster('several Leases in one process', (cluster) => {
-  test('are led and given back each for itself, on one client', async () => {
+  test('several Leases in one process are led and released independently on one client', async () => {
     const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
     onTestFinished(tenant.remove)
     const role = readManifest('role.yaml')
@@ -195,7 +198,7 @@ describeWithCluster('several Leases in one process', (cluster) => {
     await expect.poll(leading, { timeout: 10_000 }).toEqual([true, true])
     await electors[0]?.stop()
     expect(leading()).toEqual([false, true])
-    // The end of one closes connections. The other one is renewed all the same.
+    // The end of one elector closes connections. The other one still renews.
     const renewTime = async () => {
       const path = `/apis/coordination.k8s.io/v1/namespaces/${tenant.namespace}/leases/billing`
       const { body } = await cluster().admin.request<{ spec: { renewTime: string } }>('GET', path)

@@ -6,17 +6,17 @@ const coordination = { strategy: 'OldestEmulationVersion', preferredHolder: 'som
 const coordinationOf = ({ spec: { strategy, preferredHolder } }: Lease) => ({ strategy, preferredHolder })
 
 describeWithOwnCluster(
-  'coordinated leader election, switched on',
+  'coordinated leader election, enabled',
   (cluster) => {
     const test = sceneTest(cluster)
 
-    test('has its fields kept by an acquisition, renewals and a release', async ({ scene }) => {
+    test('an acquire, renewals, and a release keep the fields of coordinated leader election', async ({ scene }) => {
       await scene.createLease(coordination)
       expect(coordinationOf(await scene.lease())).toEqual(coordination)
       const first = scene.replica('pod-a')
       const { atMs } = await scene.event(first, 'elected')
       expect(coordinationOf(await scene.lease())).toEqual(coordination)
-      // The second renewal writes over what the answer to the first one showed.
+      // The second renewal is based on the answer to the first one.
       await scene.event(first, 'renewed', (await scene.event(first, 'renewed', atMs)).atMs)
       expect(await scene.lease()).toMatchObject({ spec: { holderIdentity: 'pod-a', ...coordination } })
       first.abort()
@@ -26,7 +26,7 @@ describeWithOwnCluster(
       expect(coordinationOf(released)).toEqual(coordination)
     })
 
-    /** Somebody for whom the controller elects. */
+    /** Adds a candidate for which the controller elects. */
     const enter = async ({ cluster: { admin, namespace }, leaseName }: Scene, name: string) => {
       const path = `/apis/coordination.k8s.io/v1beta1/namespaces/${namespace}/leasecandidates`
       const renewTime = new Date().toISOString().replace('Z', '000Z')
@@ -36,7 +36,7 @@ describeWithOwnCluster(
       expect(status, JSON.stringify(body)).toBe(201)
     }
 
-    test('appoints a holder by its controller, behind whom Tenure stands by', async ({ scene }) => {
+    test('Tenure stands by behind a holder that the coordinated election controller appointed', async ({ scene }) => {
       await enter(scene, 'candidate')
       await scene.until(async () => (await scene.lease().catch(() => undefined))?.spec.holderIdentity === 'candidate')
       const standby = scene.replica('pod-a')
@@ -44,7 +44,9 @@ describeWithOwnCluster(
       expect(standby.elector.isLeader()).toBe(false)
     })
 
-    test('asks the holder to make room, which Tenure does not: its Lease must not be shared', async ({ scene }) => {
+    test('Tenure ignores a request to yield of coordinated leader election, so its Lease must not be shared', async ({
+      scene,
+    }) => {
       const leader = scene.replica('pod-a')
       const { term } = await scene.event(leader, 'elected')
       await enter(scene, 'candidate-of-another')
@@ -59,8 +61,11 @@ describeWithOwnCluster(
   { flags: ['--feature-gates=CoordinatedLeaderElection=true', '--runtime-config=coordination.k8s.io/v1beta1=true'] },
 )
 
-describeWithCluster('coordinated leader election, switched off as by default', (cluster) => {
-  sceneTest(cluster)('has no fields: the API server drops them', async ({ scene }) => {
-    expect(coordinationOf(await scene.createLease(coordination))).toEqual({})
-  })
+describeWithCluster('coordinated leader election, disabled as by default', (cluster) => {
+  sceneTest(cluster)(
+    'the API server drops the fields of coordinated leader election when it is disabled',
+    async ({ scene }) => {
+      expect(coordinationOf(await scene.createLease(coordination))).toEqual({})
+    },
+  )
 })

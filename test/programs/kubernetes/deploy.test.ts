@@ -22,8 +22,8 @@ import { describeWithCluster, describeWithRight } from '../../servers/suite.ts'
 
 const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'my-app' } }
 
-describeWithRight(whyNoKubectl(), 'the manifests, by kubectl', () => {
-  test('are renamed and moved by the overlay of the README, with both components', () => {
+describeWithRight(whyNoKubectl(), 'the Kubernetes manifests, with kubectl', () => {
+  test('the overlay of the README renames and moves the manifests, with both components', () => {
     const place = mkdtempSync(join(tmpdir(), 'tenure-kustomize-'))
     onTestFinished(() => rmSync(place, { recursive: true }))
     mkdirSync(join(place, 'deploy'))
@@ -53,29 +53,29 @@ describeWithRight(whyNoKubectl(), 'the manifests, by kubectl', () => {
     expect(text).toContain('"image":"example.com/payments:1.4.0"')
     expect(text).toContain('{"name":"RECORD_EVENTS","value":"true"}')
     expect(text).not.toContain('"watch"')
-    // The Lease has the label for its name.
+    // The name of the Lease follows from the label.
     expect(text.match(/"resourceNames":\[[^\]]*\]/g)).toEqual(['"resourceNames":["payments-my-app"]'])
   })
 })
 
-describeWithCluster('the manifests, on a real API server', (cluster) => {
+describeWithCluster('the Kubernetes manifests on a real API server', (cluster) => {
   const tenantOf = async (...given: string[]) => {
     const tenant = await newTenant(cluster(), given)
     onTestFinished(tenant.remove)
     return tenant
   }
 
-  test('are taken, every field of them', async () => {
+  test('the API server accepts every field of the Kubernetes manifests', async () => {
     const { create } = await tenantOf(...objects.filter((file) => !/serviceaccount|polling|leader-|flow/.test(file)))
     const others = objects.filter((file) => /polling|leader-/.test(file))
-    // Some share their names with others. One that belongs to the cluster is created in a test of its own.
+    // Some objects share their names with others. Another test creates the cluster-wide one.
     for (const [index, file] of others.entries()) await create(nameWith(readManifest(file), `-${index}`))
     await expect(
       create({ ...nameWith(deployment, '-wrong'), spec: { ...deployment.spec, replica: 2 } }),
     ).rejects.toThrow(/unknown field \\"spec.replica\\"/)
   })
 
-  test('are patched by the component for Events', async () => {
+  test('the component for Events patches the Kubernetes manifests', async () => {
     const { url, ca, adminToken: token } = cluster()
     const { namespace } = await tenantOf('deployment.yaml')
     const { status, body } = await requestJson<Deployment>({
@@ -92,7 +92,7 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
     expect(variables).toEqual([['LEASE_NAME', 'POD_NAME', 'POD_NAMESPACE', 'PORT', 'RECORD_EVENTS']])
   })
 
-  test('make pods that a namespace with the strictest standard lets in', async () => {
+  test('the pods of the Kubernetes manifests pass the strictest pod security standard', async () => {
     const { admin, namespace } = cluster()
     const strict = `${namespace}-strict`
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
@@ -105,19 +105,19 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
     expect(await admin.request('POST', path, careless)).toMatchObject({ status: 403 })
   })
 
-  describe('give an elector', () => {
-    test('all it needs: a standby follows a release by its watch', async () => {
+  describe('the rights of the manifests', () => {
+    test('the Role of the manifests gives an elector all it needs: a standby learns of a release through its watch', async () => {
       const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
       await tenant.hasRight('watch', 'leases')
       const [first, second] = [candidate(cluster(), tenant, 'a'), candidate(cluster(), tenant, 'b')]
       const { leader, standby } = await race(first, second)
       const releasedMs = await leader.stop()
-      // Polling, it would have waited for half a retry period at the least, a second here.
+      // With polling, it would have waited for at least half a retry period, which is a second here.
       expect((await standby.started).atMs - releasedMs).toBeLessThan(900)
       expect([...leader.errors, ...standby.errors]).toEqual([])
     })
 
-    test('enough with get, create and update alone: a standby polls, and each of the two complains once', async () => {
+    test('get, create, and update are enough: a standby polls, and each elector reports the missing right once', async () => {
       const tenant = await tenantOf('components/polling/role.yaml', 'rolebinding.yaml')
       await tenant.hasRight('update', 'leases')
       const timings = { leaseDurationMs: 1_500 }
@@ -126,7 +126,7 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       for (const one of [leader, standby]) {
         await expect.poll(() => one.errors.length, { timeout: 10_000, interval: 10 }).toBe(1)
       }
-      // Long enough to be told no a dozen times, if it asked that often.
+      // Long enough for a dozen refusals, if it asked that often.
       await leader.renewed(4)
       await leader.stop()
       expect(await standby.started).toMatchObject({ term: 2 })
@@ -135,19 +135,19 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       const found =
         /^TenureError: "system:serviceaccount:.*" may not watch Lease ".*"\. The election works without it, .*$/
       expect(ofLeader).toMatch(found)
-      // Its watch was refused; unless the question for its rights was answered before.
+      // Its watch was refused, unless the check of its rights was answered before.
       const refused = /^\w+: A watch could not be opened: .*cannot watch resource "leases".*$/
       expect(ofStandby).toMatch(new RegExp(`${found.source}|${refused.source}`))
     })
 
-    test('a term above the one in a Lease that was made beforehand', async () => {
+    test('an elector gets a term above the one in a Lease that was created beforehand', async () => {
       const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
       await tenant.hasRight('update', 'leases')
       await tenant.create({ ...lease, spec: { leaseTransitions: 41 } })
       expect(await candidate(cluster(), tenant, 'a').started).toMatchObject({ term: 42 })
     })
 
-    test('a clear error without any right, and the lead as soon as it is given one', async () => {
+    test('an elector without rights reports a clear error, and leads as soon as it gets the rights', async () => {
       const tenant = await tenantOf()
       const lone = candidate(cluster(), tenant, 'a', { leaseDurationMs: 1_500 })
       const error = await lone.failed
@@ -161,11 +161,11 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       expect(await lone.started).toMatchObject({ term: 1 })
     })
 
-    test('one Lease and no other, by the Role of the README', async () => {
+    test('the limited Role of the README allows one Lease and no other', async () => {
       const rules = blocksOfReadme.find((code) => code.includes('resourceNames'))
       const limited = parseOne(`${rules}`)
       const tenant = await tenantOf('rolebinding.yaml')
-      // An empty Lease is there, so the right to create is not needed.
+      // An empty Lease exists, so the right to create is not needed.
       const [, byName] = limited['rules'] as unknown[]
       await tenant.create({ ...readManifest('role.yaml'), rules: [byName] })
       await tenant.create(lease)
@@ -179,14 +179,14 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
     })
   })
 
-  describe('let an elector write Events', () => {
+  describe('Events of the manifests', () => {
     const messagesIn = async (namespace: string) => {
       const path = `/api/v1/namespaces/${namespace}/events`
       const { body } = await cluster().admin.request<{ items: Record<string, string>[] }>('GET', path)
       return body.items.map(({ reason, message }) => `${reason}: ${message}`).toSorted()
     }
 
-    test('with the Role for them', async () => {
+    test('an elector writes Events with the Role for them', async () => {
       const events = ['role.yaml', 'rolebinding.yaml'].flatMap((file) => [file, `components/events/${file}`])
       const tenant = await tenantOf(...events)
       await tenant.hasRight('update', 'leases')
@@ -201,14 +201,14 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       expect(lone.errors).toEqual([])
     })
 
-    test('and without it the election goes on all the same, and the error names the right', async () => {
+    test('an elector without the right to write Events keeps leading, and the error names the right', async () => {
       const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
       await tenant.hasRight('update', 'leases')
       const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
       await lone.started
       await lone.stop()
       expect(await messagesIn(tenant.namespace)).toEqual([])
-      // One for each Event that was not written.
+      // One error for each Event that was not written.
       expect(lone.errors).toHaveLength(2)
       for (const error of lone.errors) {
         expect(error).toMatchObject({ code: 'UNAUTHORIZED' })

@@ -16,7 +16,7 @@ const leases = { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }
 const start = (env: Record<string, string>) => startReplica(program, env)
 
 describeWithCluster('the program of the Deployment', (cluster) => {
-  /** A namespace with these rights, and replicas that run there. */
+  /** Creates a namespace with these rights, and starts replicas in it. */
   const prepare = async (...files: string[]) => {
     const tenant = await newTenant(cluster(), files)
     onTestFinished(tenant.remove)
@@ -32,7 +32,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     }
   }
 
-  test('leads in one of two replicas, and in the other as soon as that one is asked to stop', async () => {
+  test('the Deployment example leads in one of two replicas, and in the other as soon as the first is told to stop', async () => {
     const { replica } = await prepare(...rights)
     const first = await replica('pod-a')
     await first.says('pod-a works in term 1, round 1')
@@ -49,7 +49,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     expect(await first.ended).toEqual({ code: 0, signal: null })
     const endedMs = performance.now()
     await second.says('pod-b started leading in term 2')
-    // A second replica without its watch would have asked a second later at the earliest.
+    // Without its watch, a second replica would have polled a second later at the earliest.
     expect(performance.now() - endedMs).toBeLessThan(900)
     expect(first.lines().slice(-5)).toEqual([
       'pod-a is asked to stop',
@@ -62,7 +62,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     expect(await second.ended).toEqual({ code: 0, signal: null })
   })
 
-  test('runs as a pod does, with the files of its service account, and writes Events', async () => {
+  test('the Deployment example runs as a pod does, with the files of its service account, and writes Events', async () => {
     const { tenant, replica, leaseOf } = await prepare(...rights)
     await tenant.hasRight('create', 'events')
     const pod = await replica('pod-a', {
@@ -85,7 +85,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     ])
   })
 
-  test('ends at once when it is asked twice, and keeps its Lease then', async () => {
+  test('the Deployment example ends at once on a second signal and keeps its Lease', async () => {
     const { replica, leaseOf } = await prepare(...rights)
     const stubborn = await replica('pod-a', { WIND_DOWN_MS: '60000' })
     await stubborn.says('pod-a works in term 1, round 1')
@@ -98,7 +98,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     expect(await leaseOf()).toMatchObject({ holderIdentity: 'pod-a' })
   })
 
-  test('never gets ready without rights, says which are missing, and leads when it has them', async () => {
+  test('the Deployment example is not ready without rights, names the missing ones, and leads when it gets them', async () => {
     const { tenant, replica } = await prepare()
     const pod = await replica('pod-a')
     await pod.says(/^pod-a error: Cannot get Lease "tenant-[\w-]+\/my-app": the API server denied the request/)
@@ -114,7 +114,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     expect(await pod.ended).toEqual({ code: 0, signal: null })
   })
 
-  test('stops a rollout whose new pods could not lead, although an old one does', async () => {
+  test('the Deployment example stops a rollout whose new pods could not lead, although an old pod leads', async () => {
     const { tenant, replica } = await prepare('rolebinding.yaml')
     const { namespace } = tenant
     const readRole = { ...readManifest('role.yaml'), rules: [{ ...leases, verbs: ['get', 'watch'] }] }
@@ -129,11 +129,11 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     expect(await old.asked('/readyz')).toEqual([200, 'The lease of pod-a runs.\n'])
     const path = `${collectionOf(readRole, namespace)}/my-app`
     expect((await cluster().admin.request('PUT', path, readManifest('role.yaml'))).status).toBe(200)
-    // Nothing has to be restarted.
+    // The pod does not have to be restarted.
     await vi.waitFor(async () => expect((await pod.asked('/readyz'))[0]).toBe(200), { timeout: 15_000 })
   })
 
-  test('does not get ready where it leads once and cannot renew, and its log drops nothing', async () => {
+  test('the Deployment example is not ready when it leads but cannot renew, and its log drops no line', async () => {
     const { tenant, replica } = await prepare('rolebinding.yaml')
     await tenant.create({ ...readManifest('role.yaml'), rules: [{ ...leases, verbs: ['get', 'create', 'watch'] }] })
     await tenant.hasRight('create', 'leases')
@@ -144,11 +144,11 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     await pod.says('pod-a lost term 1: expired')
     expect((await pod.asked('/healthz'))[0]).toBe(200)
     const refused = pod.lines().filter((line) => line.startsWith('pod-a renew-failed: Cannot update Lease'))
-    expect(refused.length, 'each of them, although they say the same').toBeGreaterThan(1)
+    expect(refused.length, 'one line for each failure, although the lines are equal').toBeGreaterThan(1)
     expect(new Set(refused).size).toBe(1)
   })
 
-  test('is no longer ready in a standby that is cut off, once the lease that it saw has run out', async () => {
+  test('a standby of the Deployment example that is cut off is not ready once the lease that it saw has expired', async () => {
     const { tenant, replica } = await prepare(...rights)
     const proxy = await startProxy(cluster().port)
     onTestFinished(() => proxy.stop())
@@ -168,13 +168,13 @@ describeWithCluster('the program of the Deployment', (cluster) => {
   })
 })
 
-test('kubernetes-deployment: without a cluster it says what is missing, and ends', async () => {
+test('kubernetes-deployment: it names the missing kubeconfig and ends when there is no cluster', async () => {
   const lost = await start({ POD_NAME: 'pod-a', KUBECONFIG: join(tmpdir(), 'no-such-kubeconfig') })
   expect(await lost.ended).toEqual({ code: 1, signal: null })
   expect(lost.lines().join('\n')).toMatch(/The kubeconfig .* does not exist/)
 })
 
-/** A kubeconfig as kubectl writes it, with the token of the service account. */
+/** Returns a kubeconfig as kubectl writes it, with the token of the service account. */
 function kubeConfigOf({ url, ca }: ApiServer, { namespace, token }: Pick<Tenant, 'namespace' | 'token'>): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-kubeconfig-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

@@ -20,15 +20,15 @@ import {
 } from '../../kubernetes/scene.ts'
 
 const { leaseDurationMs, retryPeriodMs } = timings
-/** A leader begins to renew after a retry period, and then tries for `renewDeadlineMs`. */
+/** A leader starts to renew after a retry period, and then tries for `renewDeadlineMs`. */
 const deadlineMs = retryPeriodMs + timings.renewDeadlineMs
-/** Until a candidate's call is given up at the latest. */
+/** The longest time until a candidate gives a call up. */
 const callMs = deadlineMs - retryPeriodMs
-/** For leaders who are to go on, on a busy machine too. */
+/** For leaders that must keep their lease even on a busy machine. */
 const patient = { leaseDurationMs: 6_000, renewDeadlineMs: 4_500, retryPeriodMs: 800 }
 const patientDeadlineMs = patient.retryPeriodMs + patient.renewDeadlineMs
 
-plainTest('beliefs that were held at the same time are found', () => {
+plainTest('overlaps finds beliefs that were held at the same time', () => {
   const believe = (fromMs: number, toMs: number) => ({ identity: 'pod', term: 1, fromMs, toMs })
   const [first, second, third] = [believe(0, 10), believe(9, Infinity), believe(10, 11)]
   expect(overlaps([first, third])).toEqual([])
@@ -42,8 +42,10 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
   const test = sceneTest(cluster)
 
   describe('the API server', () => {
-    test('killed and back within the deadline: same leader, same term, and its standby follows', async ({ scene }) => {
-      // It takes some seconds to start.
+    test('an API server that is killed and back within the deadline costs no term, and the standby follows', async ({
+      scene,
+    }) => {
+      // The API server takes some seconds to start.
       const slow = { leaseDurationMs: 30_000, renewDeadlineMs: 24_000, retryPeriodMs: 1_000 }
       const leader = scene.replica('pod-a', slow)
       await scene.event(leader, 'elected')
@@ -57,7 +59,9 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(await scene.event(standby, 'elected')).toMatchObject({ term: 2 })
     })
 
-    test('killed for longer: the leader stops at its deadline, and is elected again', async ({ scene }) => {
+    test('the leader stops at its deadline when the API server is down for longer, and is elected again', async ({
+      scene,
+    }) => {
       const leader = scene.replica('pod-a', { work: untilAborted })
       await scene.event(leader, 'renewed')
       await scene.cluster.kill('SIGKILL')
@@ -72,7 +76,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(await scene.event(leader, 'elected', lost.atMs)).toMatchObject({ term: 2 })
     })
 
-    test('paused within the deadline: nothing changes', async ({ scene }) => {
+    test('nothing changes when the API server is paused for less than the deadline', async ({ scene }) => {
       const [leader] = await leaderAndOther(scene, scene.replica('pod-a', patient), scene.replica('pod-b', patient))
       await scene.event(leader, 'renewed')
       scene.cluster.pause()
@@ -83,7 +87,9 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(scene.beliefs).toHaveLength(1)
     })
 
-    test('paused for longer than the lease: nobody leads, then somebody does, in a higher term', async ({ scene }) => {
+    test('nobody leads while the API server is paused for longer than the lease, and then somebody leads in a higher term', async ({
+      scene,
+    }) => {
       const [leader, other] = await leaderAndOther(scene, scene.replica('pod-a'), scene.replica('pod-b'))
       await scene.event(leader, 'renewed')
       scene.cluster.pause()
@@ -98,7 +104,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
   })
 
   describe.concurrent('the network', () => {
-    test('connections that hang half open: the leader goes on through a fresh one', async ({ scene }) => {
+    test('the leader continues on a new connection when the connections hang half open', async ({ scene }) => {
       const proxy = await scene.proxy()
       const leader = scene.replica('pod-a', { via: proxy, ...patient })
       await scene.event(leader, 'renewed')
@@ -110,7 +116,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(leader.told).not.toContain('stopped')
     })
 
-    test('connections that are reset: the leader goes on', async ({ scene }) => {
+    test('the leader continues when connections are reset', async ({ scene }) => {
       const proxy = await scene.proxy()
       const leader = scene.replica('pod-a', { via: proxy, ...patient })
       for (let count = 0; count < 3; count++) {
@@ -122,7 +128,9 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
     })
 
     for (const direction of [undefined, 'to-client', 'to-server'] as const) {
-      test(`a leader that is cut off${direction ? ` one way, ${direction}` : ''} is succeeded`, async ({ scene }) => {
+      test(`a successor takes over from a leader that is cut off${direction ? ` in one direction, ${direction}` : ''}`, async ({
+        scene,
+      }) => {
         const proxy = await scene.proxy()
         const leader = scene.replica('pod-a', { via: proxy })
         await scene.event(leader, 'elected')
@@ -132,14 +140,14 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
         proxy.set('blackhole', direction)
         const elected = await scene.event(standby, 'elected')
         expect(elected.term).toBe(2)
-        // Renewals may arrive until its deadline, although their sender never hears of it.
+        // Renewals may arrive until the deadline, although their sender never gets an answer.
         const moreMs = direction === 'to-client' ? deadlineMs : 0
         within(elected.atMs - lastHeardMs(leader), leaseDurationMs - roundTripMs, leaseDurationMs + moreMs + slackMs)
         stoppedAtDeadline(scene, leader)
       })
     }
 
-    test('a standby whose watch is cut takes a release over at its next poll', async ({ scene }) => {
+    test('a standby whose watch is cut takes over after a release at its next poll', async ({ scene }) => {
       const leader = scene.replica('pod-a')
       await scene.event(leader, 'elected')
       const proxy = await scene.proxy()
@@ -151,7 +159,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(elected.atMs - atMs).toBeLessThan(1.5 * retryPeriodMs + slackMs)
     })
 
-    test('a standby whose watch falls silent takes a release over once the lease would have run out', async ({
+    test('a standby whose watch goes silent takes over after a release once the lease would have expired', async ({
       scene,
     }) => {
       const leader = scene.replica('pod-a')
@@ -163,11 +171,11 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       const { atMs } = await release(leader)
       const elected = await scene.event(standby, 'elected')
       expect(elected.term).toBe(2)
-      // The first call may hang on the connection that was kept, until its bound.
+      // The first call may hang on a kept connection until its timeout.
       expect(elected.atMs - atMs).toBeLessThan(leaseDurationMs + callMs + 1.5 * retryPeriodMs + slackMs)
     })
 
-    test('a standby that may not watch polls, and does not ask to watch again and again', async ({ scene }) => {
+    test('a standby without the right to watch polls, and does not retry the watch repeatedly', async ({ scene }) => {
       const leader = scene.replica('pod-a')
       const { via } = await scene.account(['get', 'create', 'update'])
       await scene.event(leader, 'elected')
@@ -182,7 +190,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(elected.atMs - atMs).toBeLessThan(1.5 * retryPeriodMs + slackMs)
     })
 
-    test('an election whose answer is lost is found out by reading, and is one term', async ({ scene }) => {
+    test('an acquire whose answer is lost is resolved by a read and uses one term', async ({ scene }) => {
       const front = await scene.front()
       loseOne(front, 'POST')
       let untilMs = NaN
@@ -192,12 +200,12 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(leader.events[0]).toMatchObject({ type: 'error', error: { code: 'TIMEOUT' } })
       const sent = front.requests.find(({ method }) => method === 'POST')?.atMs ?? NaN
       await scene.until(() => leader.told.includes('started 1'))
-      expect(untilMs, 'counts from the first sending').toBeLessThanOrEqual(sent + deadlineMs)
+      expect(untilMs, 'the lease counts from the first transmission').toBeLessThanOrEqual(sent + deadlineMs)
       await scene.event(leader, 'renewed')
       expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
     })
 
-    test('a renewal whose answer is lost is repeated, and is no loss', async ({ scene }) => {
+    test('a renewal whose answer is lost is repeated and does not end the term', async ({ scene }) => {
       const front = await scene.front()
       const leader = scene.replica('pod-a', { via: front, ...patient })
       await scene.event(leader, 'renewed')
@@ -208,7 +216,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(scene.beliefs).toHaveLength(1)
     })
 
-    test('a release whose answer is lost is a release', async ({ scene }) => {
+    test('a release whose answer is lost still releases the Lease', async ({ scene }) => {
       const front = await scene.front()
       const leader = scene.replica('pod-a', { via: front })
       await scene.event(leader, 'elected')
@@ -220,7 +228,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect((await scene.event(standby, 'elected')).atMs - atMs).toBeLessThan(retryPeriodMs)
     })
 
-    test('an answer that comes late, but within its bound, ends nothing', async ({ scene }) => {
+    test('an answer that is late, but within its timeout, ends nothing', async ({ scene }) => {
       const proxy = await scene.proxy()
       const leader = scene.replica('pod-a', { via: proxy, ...patient })
       await scene.event(leader, 'elected')
@@ -228,13 +236,15 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       const first = await scene.event(leader, 'renewed')
       await scene.event(leader, 'renewed', first.atMs)
       expect(leader.events.filter(({ type }) => type === 'renew-failed')).toEqual([])
-      expect(leader.leadership()?.remainingMs(), 'counts from the sending').toBeLessThan(patientDeadlineMs - 250)
+      expect(leader.leadership()?.remainingMs(), 'the lease counts from the transmission').toBeLessThan(
+        patientDeadlineMs - 250,
+      )
     })
   })
 
   describe('many candidates', () => {
     test(
-      'of 20 on one Lease one leads at a time, and each acquisition is one term',
+      'one of 20 candidates on one Lease leads at a time, and each acquisition uses one term',
       { timeout: 60_000 },
       async ({ scene }) => {
         const children = ['child-1', 'child-2', 'child-3', 'child-4'].map((identity) => startChild(scene, identity))
@@ -271,8 +281,8 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
     )
   })
 
-  describe.concurrent('somebody with kubectl', () => {
-    /** A leader, a standby that watches it, and what is done to their Lease. */
+  describe.concurrent('manual edits with kubectl', () => {
+    /** Starts a leader and a standby that watches it, then edits their Lease. */
     async function pair(scene: Scene, edit: () => Promise<unknown>) {
       const leader = scene.replica('pod-a', { work: untilAborted })
       await scene.event(leader, 'elected')
@@ -283,7 +293,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       return { leader, standby, fromMs, toMs: nowMs() }
     }
 
-    /** The leader has learned of the write at its next renewal, and the standby waited for a whole lease. */
+    /** Checks that the leader noticed the write at its next renewal, and that the standby waited for a whole lease. */
     async function isSucceeded(scene: Scene, { leader, standby, fromMs, toMs }: Awaited<ReturnType<typeof pair>>) {
       const elected = await scene.event(standby, 'elected')
       expect(elected.term).toBe(2)
@@ -310,7 +320,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(await scene.event(leader, 'elected', atMs)).toMatchObject({ term: 42 })
       const standby = scene.replica('pod-b')
       await scene.until(() => standby.elector.getLeader() === 'pod-a')
-      // Both wait for the lease that is gone; who knows nothing of it does not.
+      // Both wait for the deleted lease. A candidate that never saw it does not.
       await scene.deleteLease()
       const newcomer = scene.replica('pod-c')
       scene.mayOverlap = true
@@ -320,7 +330,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(scene.beliefs.map(({ term }) => term)).toEqual([1, 42, 1, 43])
     })
 
-    test('puts a label on it: the leader goes on', async ({ scene }) => {
+    test('the leader continues when somebody adds a label to its Lease', async ({ scene }) => {
       const edit = () => scene.patch({ metadata: { labels: { team: 'payments' } } })
       const { leader, standby, toMs } = await pair(scene, edit)
       expect(await scene.event(leader, 'renewed', toMs)).toMatchObject({ term: 1 })
@@ -330,17 +340,21 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect([leader, standby].map(({ elector }) => elector.isLeader())).toEqual([true, false])
     })
 
-    test('writes another holder into it: the leader stops at its next renewal', async ({ scene }) => {
+    test('the leader stops at its next renewal when somebody writes another holder into its Lease', async ({
+      scene,
+    }) => {
       const two = await pair(scene, () => scene.patch({ spec: { holderIdentity: 'somebody' } }))
       await scene.until(() => two.standby.elector.leader()?.holder === 'somebody')
       await isSucceeded(scene, two)
     })
 
-    test('takes the annotations away: the leader cannot tell the lease for its own, and stops', async ({ scene }) => {
+    test('the leader stops when somebody removes the annotations, because it cannot recognize its lease', async ({
+      scene,
+    }) => {
       await isSucceeded(scene, await pair(scene, () => scene.patch({ metadata: { annotations: null } })))
     })
 
-    test('writes another duration into it: the next renewal puts it right', async ({ scene }) => {
+    test('the next renewal restores a duration that somebody changed', async ({ scene }) => {
       for (const leaseDurationSeconds of [3_600, 2]) {
         const { leader, standby, toMs } = await pair(scene, () => scene.patch({ spec: { leaseDurationSeconds } }))
         expect(await scene.event(leader, 'renewed', toMs)).toMatchObject({ record: { leaseDurationMs } })
@@ -351,7 +365,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       }
     })
 
-    test('takes the holder out, which is no release: the next renewal puts it back', async ({ scene }) => {
+    test('the next renewal restores a holder that somebody removed, which is not a release', async ({ scene }) => {
       const { leader, standby, toMs } = await pair(scene, () => scene.patch({ spec: { holderIdentity: '' } }))
       expect(await scene.event(leader, 'renewed', toMs)).toMatchObject({ term: 1 })
       expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
@@ -359,10 +373,10 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(scene.beliefs).toHaveLength(1)
     })
 
-    test('takes holder and annotations out: nothing tells of the leader, who stops at its next renewal', async ({
+    test('the leader stops at its next renewal when somebody removes the holder and the annotations', async ({
       scene,
     }) => {
-      // Nobody can know better: this is what fencing is for.
+      // No elector can know better. Fencing covers this case.
       scene.mayOverlap = true
       const edit = () => scene.patch({ spec: { holderIdentity: '' }, metadata: { annotations: null } })
       const { leader, standby, toMs } = await pair(scene, edit)
@@ -374,7 +388,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
   })
 
   describe.concurrent('a leader', () => {
-    test('paused beyond its lease says no at the first question after it, and its successor has a higher term', async ({
+    test('a leader that was paused beyond its lease answers no to its first question, and its successor has a higher term', async ({
       scene,
     }) => {
       const child = startChild(scene, 'child')
@@ -392,7 +406,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       child.kill('SIGCONT')
       expect(await scene.until(() => told('resumed'))).toMatchObject({ ledBefore: true, leads: false })
       await scene.until(() => told('lost'))
-      // It believed until it was paused at the latest; its successor came a whole lease after it was last heard.
+      // It believed at most until it was paused. Its successor came a whole lease after its last renewal.
       scene.beliefs.push({ identity: 'child', term: 1, fromMs, toMs: (told('asking')?.atMs ?? NaN) + slackMs })
       standby.abort()
       await scene.until(() => child.messages.some((message) => message.event === 'elected' && message.term === 3))
@@ -400,7 +414,9 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(await child.ended).toBe(0)
     })
 
-    test('whose right is withdrawn stops by its deadline, says why, and comes back with it', async ({ scene }) => {
+    test('a leader whose right is withdrawn stops by its deadline, reports why, and returns with the right', async ({
+      scene,
+    }) => {
       const { via, withdraw, grant } = await scene.account(['get', 'create', 'update', 'watch'])
       const leader = scene.replica('pod-a', { via })
       await scene.event(leader, 'renewed')
@@ -415,7 +431,9 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expect(await scene.event(leader, 'elected', lost.atMs)).toMatchObject({ term: 2 })
     })
 
-    test('that may not ask for its rights says nothing of them, and asks once', async ({ scene }) => {
+    test('an elector without the right to review its access reports nothing about it and asks once', async ({
+      scene,
+    }) => {
       const { admin } = scene.cluster
       const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:basic-user'
       const { body } = await admin.request<{ metadata: Record<string, unknown> }>('GET', path)
@@ -449,14 +467,14 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       for (const error of codes) expect(error).toMatchObject({ code: 'UNAUTHORIZED', message: /update Lease.*403/ })
     })
 
-    test('whose token is worth nothing any more stops by its deadline, and comes back with another', async ({
+    test('a leader whose token is invalidated stops by its deadline and returns with another token', async ({
       scene,
     }) => {
       const { via, remove, create } = await scene.account(['get', 'create', 'update', 'watch'])
       const leader = scene.replica('pod-a', { via })
       await scene.event(leader, 'renewed')
       await remove()
-      // The API server itself trusts a token for ten seconds after it last looked.
+      // The API server caches a valid token for ten seconds.
       const failed = await scene.event(leader, 'renew-failed')
       expect(failed).toMatchObject({ error: { code: 'UNAUTHORIZED', message: /401/ } })
       const lost = await scene.event(leader, 'lost')
@@ -471,7 +489,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', code: status, message: 'too busy' },
     })
 
-    test('told to come back in a minute (429) tries again within its lease', async ({ scene }) => {
+    test('a leader that gets 429 with a Retry-After of a minute retries within its lease', async ({ scene }) => {
       const front = await scene.front()
       const leader = scene.replica('pod-a', { via: front, ...patient })
       await scene.event(leader, 'renewed')
@@ -485,7 +503,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       expectPaced(front.requests.filter(({ atMs: sentMs }) => sentMs > atMs).map(({ atMs: sentMs }) => sentMs))
     })
 
-    test('told so (503) for longer than its lease steps down, and neither hammers nor waits a minute', async ({
+    test('a leader that gets 503 for longer than its lease steps down, and neither floods the server nor waits a minute', async ({
       scene,
     }) => {
       const front = await scene.front()
@@ -507,9 +525,9 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
     })
   })
 
-  // By itself: what floods this process stalls every other test in it.
+  // Runs alone, because flooding this process would stall every other test in it.
   describe('a program', () => {
-    test('that has used up its sockets does not hold renewals up', async ({ scene }) => {
+    test('a program that has used up its sockets does not delay renewals', async ({ scene }) => {
       const front = await scene.front()
       front.answer = ({ path }) => (path.startsWith('/slow') ? 'silence' : undefined)
       const client = scene.client(front)
@@ -519,7 +537,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
       const { signal } = ending
       setMaxListeners(0, signal)
       scene.onEnd(() => ending.abort())
-      // Through the same client, through Node's own agent, and through one that has but one socket.
+      // Through the same client, through Node's own agent, and through an agent with one socket.
       const none = () => undefined
       for (let count = 0; count < 50; count++) {
         client.request({ method: 'GET', path: `/slow/${count}`, signal, timeoutMs: 20_000 }).catch(none)
@@ -545,7 +563,7 @@ describeWithOwnCluster('Leader election on a real API server, with faults', (clu
   })
 })
 
-/** At least a retry period apart. */
+/** Checks that the times are at least a retry period apart. */
 function expectPaced(times: readonly number[]): void {
   expect(times.length).toBeGreaterThan(1)
   for (const [index, atMs] of times.slice(1).entries()) {
@@ -553,7 +571,7 @@ function expectPaced(times: readonly number[]): void {
   }
 }
 
-/** The next such request reaches the API server, and its answer nobody. */
+/** Lets the next such request reach the API server and drops its answer. */
 function loseOne(front: Front, method: string): void {
   front.answer = (request) => {
     if (request.method !== method) return undefined
@@ -562,7 +580,7 @@ function loseOne(front: Front, method: string): void {
   }
 }
 
-/** Ends it, and gives the moment at which the lease was given back at the earliest. */
+/** Ends a replica, and returns the earliest moment at which the lease was released. */
 async function release(replica: Replica): Promise<{ atMs: number }> {
   const atMs = nowMs()
   replica.abort()
@@ -570,7 +588,7 @@ async function release(replica: Replica): Promise<{ atMs: number }> {
   return { atMs }
 }
 
-/** From the moment its last renewal was sent, which was a little before its answer came. */
+/** Counts from the moment its last renewal was sent, slightly before its answer arrived. */
 function stoppedAtDeadline(scene: Scene, leader: Replica): void {
   const heldForMs = beliefOf(scene, leader).toMs - lastHeardMs(leader)
   within(heldForMs, deadlineMs - roundTripMs, deadlineMs + slackMs)
@@ -582,7 +600,7 @@ function beliefOf(scene: Scene, { identity }: Replica) {
   return belief
 }
 
-/** A standby that shows the newest version at once has been told of it. */
+/** A standby that shows the newest version at once has an open watch. */
 async function isWatching(scene: Scene, leader: Replica, standby: ReturnType<Scene['elector']>): Promise<void> {
   await scene.until(() => standby.elector.leader())
   const { record } = await scene.event(leader, 'renewed', nowMs())

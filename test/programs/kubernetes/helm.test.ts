@@ -13,14 +13,14 @@ import { pathOf } from '../../servers/find.ts'
 import { programs } from '../../servers/programs.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 
-/** The rules of a manifest, for a Lease of another name. */
+/** Returns the rules of a manifest for a Lease of another name. */
 const rulesFor = (lease: string, file: string) =>
   JSON.parse(JSON.stringify(readManifest(file)['rules']).replaceAll('"my-app"', JSON.stringify(lease))) as object[]
 
 describeWithCluster(
   'the library chart',
   (cluster) => {
-    test('gives a program the rights and the variables that the manifests give it', async () => {
+    test('the library chart gives a program the same rights and variables as the manifests', async () => {
       const objects = parseObjects(await (await prepare(cluster()))('template', 'demo', './my-app', '-n', 'payments'))
       const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
       expect(names).toEqual(['ServiceAccount demo', 'Role demo', 'RoleBinding demo', 'Deployment demo'])
@@ -34,7 +34,7 @@ describeWithCluster(
       expect(JSON.stringify(find(objects, 'Deployment'))).toContain('{"name":"LEASE_NAME","value":"demo"}')
     })
 
-    test('does what its values say', async () => {
+    test('the library chart follows its values', async () => {
       const helm = await prepare(cluster())
       const values = [
         'name=nightly',
@@ -56,7 +56,7 @@ describeWithCluster(
       expect(find(objects, 'Deployment')['spec']).toMatchObject({ template: { spec: { serviceAccountName: 'me' } } })
     })
 
-    test('is taken by the API server, every field of it, and installed by helm with rights that work', async () => {
+    test('the API server accepts every field of the library chart, and helm installs it with working rights', async () => {
       const helm = await prepare(cluster())
       const objects = parseObjects(await helm('template', 'my-app', './my-app', '--set', 'tenure.events=true'))
       const tenant = await newTenant(cluster(), [], find(objects, 'ServiceAccount'))
@@ -90,7 +90,7 @@ describeWithCluster(
   { needs: [programs.helm] },
 )
 
-/** Helm in a folder with copies of the charts, which leaves nothing elsewhere. */
+/** Prepares helm in a folder with copies of the charts, which leaves no other files. */
 async function prepare(cluster: ApiServer) {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-helm-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -107,6 +107,6 @@ async function prepare(cluster: ApiServer) {
 
 function find(objects: readonly Manifest[], wanted: string): Manifest {
   const found = objects.find(({ kind }) => kind === wanted)
-  if (!found) throw new Error(`There is no ${wanted}.`)
+  if (!found) throw new Error(`The output has no ${wanted}.`)
   return found
 }

@@ -25,7 +25,7 @@ const pollingRights = ['get', 'create', 'update']
 const defaults = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
 
 describeWithCluster(
-  'Document 003 on a real API server',
+  'LeaderElector on a real API server',
   (cluster) => {
     const test = sceneTest(cluster)
 
@@ -47,7 +47,7 @@ describeWithCluster(
           await leader.run
           replicas.splice(replicas.indexOf(leader), 1)
         }
-        // Whether beliefs overlap is looked at when the scene ends.
+        // The test fixture checks for overlapping beliefs when it ends.
         expect(scene.beliefs.map(({ term }) => term)).toEqual([1, 2, 3, 4])
       })
 
@@ -64,7 +64,7 @@ describeWithCluster(
     })
 
     describe.concurrent('Requirement: Configurable Timing Parameters', () => {
-      /** What the timings show themselves in: the Lease, a leader that is cut off, and who takes over. */
+      /** Measures the timings by the Lease, by a leader that is cut off, and by its successor. */
       async function measure(scene: Scene, given: Partial<typeof timings>) {
         const proxy = await scene.proxy()
         const leader = scene.replica('pod-a', { via: proxy, ...given })
@@ -89,7 +89,7 @@ describeWithCluster(
       async function show(scene: Scene, given: Partial<typeof timings>, expected: typeof timings) {
         const measured = await measure(scene, given)
         expect(measured.written).toBe(expected.leaseDurationMs / 1000)
-        // From the moment the last renewal was sent, which was a little before its answer came.
+        // Counts from the moment the last renewal was sent, slightly before its answer arrived.
         const deadlineMs = expected.retryPeriodMs + expected.renewDeadlineMs
         within(measured.gaveUpAfterMs, deadlineMs - slackMs - roundTripMs, deadlineMs + slackMs)
         within(measured.takenAfterMs, expected.leaseDurationMs - roundTripMs, expected.leaseDurationMs + slackMs)
@@ -171,7 +171,7 @@ describeWithCluster(
         expect(deedsOf(replica)).toEqual(['leader go', 'leader pod-a', 'started 1', 'work ends'])
       })
 
-      test('OnStoppedLeading comes only after a start', async ({ scene }) => {
+      test('OnStoppedLeading is called only after a start', async ({ scene }) => {
         const leader = scene.replica('pod-a')
         await scene.event(leader, 'elected')
         const standby = scene.replica('pod-b')
@@ -207,7 +207,9 @@ describeWithCluster(
         await scene.until(() => replicas.every(({ elector }) => elector.getLeader() === identity))
       })
 
-      test('GetLeader is empty when nobody leads: before, after a release, and after a loss', async ({ scene }) => {
+      test('GetLeader returns an empty text when nobody leads: before the first leader, after a release, and after a loss', async ({
+        scene,
+      }) => {
         const proxy = await scene.proxy()
         const replica = scene.replica('pod-a', { via: proxy })
         expect(replica.elector.getLeader()).toBe('')
@@ -224,7 +226,9 @@ describeWithCluster(
       })
     })
 
-    test('GetLeader and OnNewLeader say that nobody leads once the lease seen has run out', async ({ scene }) => {
+    test('GetLeader and OnNewLeader report that nobody leads once the observed lease has expired', async ({
+      scene,
+    }) => {
       const leader = scene.replica('pod-a', { releaseOnCancel: false })
       await scene.event(leader, 'elected')
       const { via } = await scene.account(['get', 'create', 'watch'])
@@ -253,7 +257,9 @@ describeWithCluster(
         leader.abort()
         const { atMs, term } = await scene.event(standby, 'elected')
         expect(term).toBe(2)
-        expect(atMs - beganMs, 'by an event, not by a poll and not by expiry').toBeLessThan(defaults.retryPeriodMs / 2)
+        expect(atMs - beganMs, 'triggered by an event, not by a poll or by expiry').toBeLessThan(
+          defaults.retryPeriodMs / 2,
+        )
         await leader.run
         expect(leader.elector.isLeader()).toBe(false)
       })
@@ -267,7 +273,7 @@ describeWithCluster(
         await scene.until(() => standby.elector.getLeader() === 'pod-a')
         leader.abort()
         expect(leader.elector.isLeader()).toBe(false)
-        // Twice, so that the lease would have run out by now but for the renewals.
+        // Twice, so that the lease would have expired by now without the renewals.
         const first = await scene.event(leader, 'renewed', nowMs())
         const { spec } = await scene.lease()
         expect(spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
@@ -280,7 +286,7 @@ describeWithCluster(
         await scene.until(() => standby.elector.isLeader(), timings.leaseDurationMs / 2)
       })
 
-      test('the Lease that is given back has no holder, and keeps its term', async ({ scene }) => {
+      test('a released Lease has no holder and keeps its term', async ({ scene }) => {
         const replica = scene.replica('pod-a')
         await scene.event(replica, 'elected')
         replica.abort()
@@ -290,7 +296,7 @@ describeWithCluster(
         expect(spec.leaseTransitions).toBe(1)
       })
 
-      test('with releaseOnCancel false the Lease runs out by itself', async ({ scene }) => {
+      test('the Lease expires on its own when releaseOnCancel is false', async ({ scene }) => {
         const leader = scene.replica('pod-a', { releaseOnCancel: false })
         await scene.event(leader, 'elected')
         const standby = scene.replica('pod-b')
@@ -302,7 +308,7 @@ describeWithCluster(
         within(takenAfterMs, timings.leaseDurationMs - roundTripMs, timings.leaseDurationMs + slackMs)
       })
 
-      test('work that ignores its signal is not released under', async ({ scene }) => {
+      test('the Lease is not released while work ignores its signal', async ({ scene }) => {
         const leader = scene.replica('pod-a', { work: () => new Promise(() => undefined), drainTimeoutMs: 300 })
         await scene.event(leader, 'elected')
         leader.abort()
@@ -338,18 +344,18 @@ describeWithCluster(
         })
       }
 
-      test('a store of another namespace is refused', ({ scene }) => {
+      test('LeaderElector rejects a store of another namespace', ({ scene }) => {
         const store = kubernetesStore({ client: scene.client(), namespace: 'kube-system' })
         expect(make({ store, ...fields })).toThrow(/Option "leaseNamespace" is "default".*"kube-system"/)
       })
 
-      test('neither a client nor a store, and both, are refused', ({ scene }) => {
+      test('LeaderElector rejects both a client and a store together, and neither of them', ({ scene }) => {
         const client = scene.client()
         expect(make(fields)).toThrow(/Option "client" is/)
         expect(make({ client, store: kubernetesStore({ client }), ...fields })).toThrow(/Option "store" is/)
       })
 
-      test('a name that no Lease can have is refused, and one that a Lease can have is taken', ({ scene }) => {
+      test('LeaderElector rejects an invalid Lease name and accepts a valid one', ({ scene }) => {
         const client = scene.client()
         for (const leaseName of ['My-App', 'a/b', 'a_b', '-a', 'a-', '.a', 'a..b', 'x'.repeat(254), 'ä', 'a b', '..']) {
           expect(make({ client, ...fields, leaseName }), leaseName).toThrow(/Option "leaseName" is/)
@@ -362,7 +368,7 @@ describeWithCluster(
         }
       })
 
-      test('timings that allow two leaders are refused: a lease of 3 s, a deadline of 2.9 s, retries of 2.4 s', ({
+      test('LeaderElector rejects timings that allow two leaders: a lease of 3 s, a deadline of 2.9 s, retries of 2.4 s', ({
         scene,
       }) => {
         const unsafe = { leaseDurationMs: 3_000, renewDeadlineMs: 2_900, retryPeriodMs: 2_400 }
@@ -388,7 +394,9 @@ describeWithCluster(
         expect(leader.elector.isLeader()).toBe(false)
       })
 
-      test('also where it may not watch and has to poll', async ({ scene }) => {
+      test('a standby acquires the Lease after a leader failure even when it may not watch and has to poll', async ({
+        scene,
+      }) => {
         const proxy = await scene.proxy()
         const { via } = await scene.account(pollingRights)
         const leader = scene.replica('pod-a', { via: { ...via, port: proxy.port } })
@@ -398,7 +406,8 @@ describeWithCluster(
         await scene.event(leader, 'renewed')
         proxy.set('blackhole')
         const takenAfterMs = (await scene.event(standby, 'elected')).atMs - lastHeardMs(leader)
-        // The last renewal is seen at a poll, which comes after half to one and a half periods, as does the next try.
+        // A poll after half to one and a half periods sees the last renewal, and the next try follows after the same
+        // delay.
         const { leaseDurationMs, retryPeriodMs } = timings
         within(takenAfterMs, leaseDurationMs - roundTripMs, leaseDurationMs + 3 * retryPeriodMs + slackMs)
       })
@@ -413,16 +422,16 @@ describeWithCluster(
         const asked = () => polls().map(({ atMs }) => atMs)
         await scene.until(() => asked().length > 24)
         expect(standby.elector.getLeader()).toBe('pod-a')
-        // The first two are its first try, and the watch that it may not open.
+        // The first two are its first try and the refused watch.
         const times = asked().slice(2)
         const gaps = times.slice(1).map((atMs, index) => atMs - (times[index] ?? NaN))
-        // Around the retry period, half of it less or more, so that a fleet does not stampede. Virtual time shows that of
-        // each gap; here a busy machine may hold up a few.
+        // The retry period plus or minus half of it, so that a fleet does not stampede. A test in virtual time checks
+        // each gap; here a busy machine may delay a few.
         const median = gaps.toSorted((one, other) => one - other)[gaps.length >> 1] ?? NaN
         within(median, 0.7 * timings.retryPeriodMs, 1.3 * timings.retryPeriodMs)
       })
 
-      test('a standby that may watch is told of every renewal, and tries when none comes', async ({ scene }) => {
+      test('a standby that may watch sees every renewal, and tries when none comes', async ({ scene }) => {
         const leader = scene.replica('pod-a', { releaseOnCancel: false })
         await scene.event(leader, 'elected')
         const front = await scene.front()
@@ -434,7 +443,7 @@ describeWithCluster(
         within(takenAfterMs, timings.leaseDurationMs - roundTripMs, timings.leaseDurationMs + slackMs)
       })
 
-      test('a leader that lost campaigns again, and its next term is higher', async ({ scene }) => {
+      test('a leader that lost its lease campaigns again, and its next term is higher', async ({ scene }) => {
         const proxy = await scene.proxy()
         const replica = scene.replica('pod-a', { via: proxy })
         await scene.event(replica, 'elected')
@@ -464,7 +473,7 @@ describeWithCluster(
     })
 
     describe.concurrent('healthCheck', () => {
-      test('a standby is healthy, and so is a leader before, while and after it leads', async ({ scene }) => {
+      test('a standby is healthy, and a leader is healthy before, during, and after its term', async ({ scene }) => {
         const leader = scene.replica('pod-a')
         const message = 'This replica does not lead.'
         expect(leader.elector.healthCheck()).toEqual({ healthy: true, message })
@@ -480,7 +489,7 @@ describeWithCluster(
         expect(leader.elector.healthCheck()).toEqual({ healthy: true, message })
       })
 
-      test('work that goes on when the lease has run out is not healthy, once the tolerance has passed', async ({
+      test('work that continues after its lease has expired is unhealthy once the tolerance has passed', async ({
         scene,
       }) => {
         let settle = (): void => undefined
@@ -492,7 +501,7 @@ describeWithCluster(
         proxy.set('blackhole')
         await scene.until(() => !elector.isLeader())
         const atMs = lastHeardMs(replica)
-        expect(elector.healthCheck(), 'it may wind down until others may lead').toMatchObject({ healthy: true })
+        expect(elector.healthCheck(), 'work may wind down until others may lead').toMatchObject({ healthy: true })
         await scene.until(() => !elector.healthCheck().healthy)
         within(nowMs() - atMs, timings.leaseDurationMs * 0.9 - roundTripMs, timings.leaseDurationMs + slackMs)
         expect(elector.healthCheck().message).toMatch(/The lease expired \d+ ms ago/)
@@ -505,12 +514,12 @@ describeWithCluster(
         )
         settle()
         await scene.until(() => replica.told.includes('stopped'))
-        expect(elector.healthCheck().healthy, 'it lost and has wound down').toBe(true)
+        expect(elector.healthCheck().healthy, 'it lost its lease and has wound down').toBe(true)
       })
     })
 
     describe.concurrent('recordEvents', () => {
-      test('tells in Kubernetes Events about the Lease who became leader and who stopped leading', async ({
+      test('LeaderElector records in Kubernetes Events who became leader and who stopped leading', async ({
         scene,
       }) => {
         for (const identity of ['pod-a', 'pod-b']) {
@@ -533,7 +542,7 @@ describeWithCluster(
         }
       })
 
-      test('writes none unless asked to', async ({ scene }) => {
+      test('LeaderElector writes no Kubernetes Events by default', async ({ scene }) => {
         const replica = scene.replica('pod-a')
         await scene.event(replica, 'elected')
         replica.abort()
@@ -541,7 +550,7 @@ describeWithCluster(
         expect(await scene.kubernetesEvents()).toEqual([])
       })
 
-      test('an Event that is refused is reported, and changes nothing about leadership', async ({ scene }) => {
+      test('a refused Event is reported and does not affect leadership', async ({ scene }) => {
         const { via } = await scene.account([...pollingRights, 'watch'])
         const replica = scene.replica('pod-a', { via, recordEvents: true })
         const { error } = await scene.event(replica, 'error')
@@ -555,7 +564,7 @@ describeWithCluster(
         expect(await scene.kubernetesEvents()).toEqual([])
       })
 
-      test('nor does an observer that fails when it is told so', async ({ scene }) => {
+      test('an observer that fails while a refused Event is reported does not affect leadership', async ({ scene }) => {
         const { via } = await scene.account([...pollingRights, 'watch'])
         const broken = new Error('the observer is broken')
         for (const onEvent of [() => failWith(broken), () => Promise.reject(broken)]) {
@@ -571,7 +580,7 @@ describeWithCluster(
     })
 
     describe.concurrent('run', () => {
-      test('without an observer, a callback that throws is printed on standard error', async ({ scene }) => {
+      test('a callback that throws is printed on standard error when there is no observer', async ({ scene }) => {
         const child = startChild(scene, 'pod-a', { style: 'LeaderElector', brokenCallback: true })
         await scene.until(() => child.messages.some(({ event }) => event === 'started'))
         child.kill('SIGTERM')
@@ -579,7 +588,7 @@ describeWithCluster(
         expect(child.errors()).toMatch(/^tenure: The callback onNewLeader of ".*" failed: /m)
       })
 
-      test('a second one is refused, and leaves the first alone', async ({ scene }) => {
+      test('a second run() is rejected and does not affect the first', async ({ scene }) => {
         const leader = scene.replica('pod-a')
         await scene.event(leader, 'elected')
         const front = await scene.front()
@@ -587,14 +596,14 @@ describeWithCluster(
         const watches = () => front.requests.filter(({ isWatch }) => isWatch).length
         await scene.until(() => watches() === 1)
         await expect(standby.elector.run()).rejects.toMatchObject({ code: 'ALREADY_STARTED' })
-        // Longer than it would take to open the watch anew.
+        // Longer than it would take to open the watch again.
         const { atMs } = await scene.event(leader, 'renewed', nowMs())
         await scene.event(leader, 'renewed', atMs)
-        expect(watches(), 'the watch of the first was not ended').toBe(1)
+        expect(watches(), 'the watch of the first run was not ended').toBe(1)
       })
 
       test.for([{ recordEvents: false }, { recordEvents: true }])(
-        'without an observer, a lack of rights is printed as it is met, and with all that is missing; $recordEvents',
+        'missing rights are printed on standard error when there is no observer; $recordEvents',
         async ({ recordEvents }, { scene }) => {
           const front = await scene.front()
           const via = { port: front.port, token: () => scene.cluster.tokenOf('stranger') }
@@ -619,7 +628,7 @@ describeWithCluster(
   { needs: [programs.clientGo] },
 )
 
-/** The one that leads, once one does. */
+/** Resolves with the replica that leads. */
 function leaderOf(scene: Scene, replicas: readonly Replica[]): Promise<Replica> {
   return scene.until(() => replicas.find(({ elector }) => elector.isLeader()))
 }

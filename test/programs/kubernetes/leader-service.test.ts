@@ -27,12 +27,12 @@ interface Slice extends Manifest {
     | null
 }
 
-describeWithCluster('a Service with the leader alone', (cluster) => {
+describeWithCluster('a Service that selects only the leader', (cluster) => {
   const { concurrent: sceneOf } = sceneTest(cluster)
   const pods = ['pod-a', 'pod-b', 'pod-c']
   const addressOf = (pod: string) => `10.0.0.${pods.indexOf(pod) + 1}`
 
-  /** A namespace with three pods and the rights of one component. */
+  /** Creates a namespace with three pods and the rights of one component. */
   const prepare = async (scene: Scene, component: 'leader-label' | 'leader-endpoints') => {
     const files = ['.', `components/${component}`].flatMap((place) =>
       ['role', 'rolebinding'].map((file) => join(place, `${file}.yaml`)),
@@ -67,41 +67,45 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
     vi.waitFor(async () => expect(await found()).toEqual(expected), { timeout: 30_000, interval: 50 })
 
   for (const way of ['label', 'endpoints'] as const) {
-    sceneOf(`follows crashes, pauses and clean ends, by ${way}`, { timeout: 60_000 }, async ({ scene }) => {
-      const tenant = await prepare(scene, `leader-${way}`)
-      const follows = (pod: string) =>
-        shown(
-          () => (way === 'label' ? isLabelled(tenant) : isPublished(tenant)),
-          [way === 'label' ? pod : `${pod} ${addressOf(pod)}`],
-        )
-      const start = (pod: string) =>
-        runPod(scene, cluster(), tenant, { POD_NAME: pod, LEADER_SERVICE: way, POD_IP: addressOf(pod) })
-      const first = await start('pod-a')
-      await follows('pod-a')
-      expect(await first.asked()).toEqual([200, 'pod-a leads\n'])
-      const second = await start('pod-b')
-      expect(await second.asked()).toEqual([503, 'pod-b does not lead\n'])
-      const status = `leader_election_master_status{name="my-app",lease_namespace="${tenant.namespace}"}`
-      expect((await first.asked('metrics'))[1]).toContain(`${status} 1\n`)
-      first.kill('SIGKILL')
-      await follows('pod-b')
-      second.kill('SIGSTOP')
-      const third = await start('pod-c')
-      await follows('pod-c')
-      second.kill('SIGCONT')
-      // It has done by then whatever it had been about to do.
-      await second.says('pod-b no longer leads')
-      await follows('pod-c')
-      expect(await second.asked()).toEqual([503, 'pod-b does not lead\n'])
-      third.kill('SIGTERM')
-      await follows('pod-b')
-      second.kill('SIGTERM')
-      await second.ended
-      expect(way === 'label' ? await isLabelled(tenant) : await isPublished(tenant)).toEqual([])
-    })
+    sceneOf(
+      `the Service follows crashes, pauses, and clean stops of its leader, by ${way}`,
+      { timeout: 60_000 },
+      async ({ scene }) => {
+        const tenant = await prepare(scene, `leader-${way}`)
+        const follows = (pod: string) =>
+          shown(
+            () => (way === 'label' ? isLabelled(tenant) : isPublished(tenant)),
+            [way === 'label' ? pod : `${pod} ${addressOf(pod)}`],
+          )
+        const start = (pod: string) =>
+          runPod(scene, cluster(), tenant, { POD_NAME: pod, LEADER_SERVICE: way, POD_IP: addressOf(pod) })
+        const first = await start('pod-a')
+        await follows('pod-a')
+        expect(await first.asked()).toEqual([200, 'pod-a leads\n'])
+        const second = await start('pod-b')
+        expect(await second.asked()).toEqual([503, 'pod-b does not lead\n'])
+        const status = `leader_election_master_status{name="my-app",lease_namespace="${tenant.namespace}"}`
+        expect((await first.asked('metrics'))[1]).toContain(`${status} 1\n`)
+        first.kill('SIGKILL')
+        await follows('pod-b')
+        second.kill('SIGSTOP')
+        const third = await start('pod-c')
+        await follows('pod-c')
+        second.kill('SIGCONT')
+        // By then it has completed what it was doing.
+        await second.says('pod-b no longer leads')
+        await follows('pod-c')
+        expect(await second.asked()).toEqual([503, 'pod-b does not lead\n'])
+        third.kill('SIGTERM')
+        await follows('pod-b')
+        second.kill('SIGTERM')
+        await second.ended
+        expect(way === 'label' ? await isLabelled(tenant) : await isPublished(tenant)).toEqual([])
+      },
+    )
   }
 
-  sceneOf('has no former leader for long, whose label came late', async ({ scene }) => {
+  sceneOf('the Service does not keep a former leader whose label was written late', async ({ scene }) => {
     const tenant = await prepare(scene, 'leader-label')
     const { namespace } = tenant
     scene.replica('pod-a', {
@@ -128,7 +132,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
     await shown(() => isLabelled(tenant), ['pod-a'])
   })
 
-  sceneOf('never has a former leader, whose EndpointSlice came late', async ({ scene }) => {
+  sceneOf('the Service never selects a former leader whose EndpointSlice was written late', async ({ scene }) => {
     const tenant = await prepare(scene, 'leader-endpoints')
     const { namespace } = tenant
     const client = scene.client({ token: () => tenant.token })
@@ -148,7 +152,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
           onError: () => undefined,
         }),
     })
-    // The write of the first leader is under way until the second one has written.
+    // The write of the first leader is in flight until the second one has written.
     let isHeld: () => void = () => undefined
     let goOn: () => void = () => undefined
     const held = new Promise<void>((resolve) => (isHeld = resolve))
@@ -173,7 +177,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
     })
     await held
     first.abort()
-    // Its work does not end, so its lease runs out.
+    // Its work does not end, so its lease expires.
     scene.replica('pod-b', publish('pod-b'))
     await shown(() => isPublished(tenant), [`pod-b ${addressOf('pod-b')}`])
     goOn()
@@ -184,7 +188,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
   })
 })
 
-test('kubernetes-leader-service: without a cluster it says what is missing, and ends', () => {
+test('kubernetes-leader-service: it names the missing kubeconfig and ends when there is no cluster', () => {
   const { KUBERNETES_SERVICE_HOST: _, ...env } = process.env
   const lost = { ...env, KUBECONFIG: join(tmpdir(), 'no-such-kubeconfig') }
   const { status, stderr } = spawnSync(process.execPath, [program], { env: lost, encoding: 'utf8', timeout: 20_000 })
@@ -192,7 +196,7 @@ test('kubernetes-leader-service: without a cluster it says what is missing, and 
   expect(stderr).toMatch(/The kubeconfig .* does not exist/)
 })
 
-/** The program of the example, as in a pod. */
+/** Runs the program of the example as in a pod. */
 async function runPod(scene: Scene, { port }: ApiServer, tenant: Tenant, env: Record<string, string>) {
   const own = await freePort()
   const child = spawn(process.execPath, [program], {

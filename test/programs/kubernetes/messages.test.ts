@@ -3,8 +3,8 @@ import { KubernetesClient } from '../../../packages/tenure/src/kubernetes/client
 import { kubernetesStore } from '../../../packages/tenure/src/stores/kubernetes.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 
-describeWithCluster('what others say in a message', (cluster) => {
-  /** Tries to lead, and gives what comes of it. */
+describeWithCluster('messages of the API server', (cluster) => {
+  /** Tries to lead, and returns the result. */
   const attempt = async (change: { server?: string; token?: string; ca?: string; namespace?: string }) => {
     const { url, adminToken, ca } = cluster()
     const { server = url, token = adminToken, namespace = cluster().namespace } = change
@@ -21,7 +21,7 @@ describeWithCluster('what others say in a message', (cluster) => {
     return store.acquire(claim, { signal: AbortSignal.timeout(5_000) })
   }
 
-  test('is as the page has it', async () => {
+  test('messages of the API server are quoted correctly on the troubleshooting page', async () => {
     await expect(attempt({ namespace: 'nowhere' })).rejects.toThrow(
       'Cannot create Lease "nowhere/my-app": the API server answered 404, namespaces "nowhere" not found',
     )

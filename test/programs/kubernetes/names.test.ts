@@ -7,7 +7,7 @@ import { programs } from '../../servers/programs.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 import { sceneTest, timings, type Scene } from '../../kubernetes/scene.ts'
 
-/** A name of this length, of one part or of parts of this length. */
+/** Returns a name of this length, in one part or in parts of this length. */
 function longName(scene: Scene, length: number, part = length): string {
   const begun = `${scene.leaseName}-`
   const text = Array.from({ length }, (_, at) => begun[at] ?? ((at + 1) % (part + 1) === 0 ? '.' : 'x')).join('')
@@ -30,8 +30,8 @@ describeWithCluster(
       return peer
     }
 
-    describe.concurrent('a name that the API server takes', () => {
-      test('is one of 253 characters at most, however long its parts are', async ({ scene }) => {
+    describe.concurrent('a valid Lease name', () => {
+      test('a valid Lease name has at most 253 characters, however long its parts are', async ({ scene }) => {
         const { admin } = scene.cluster
         const create = async (name: string) => {
           const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec: {} }
@@ -49,7 +49,7 @@ describeWithCluster(
         }
       })
 
-      test('has one leader beside client-go, whichever comes first, if a part has 100 characters', async ({
+      test('a Lease name with a part of 100 characters has one leader beside client-go, whichever comes first', async ({
         scene,
       }) => {
         const [first, second] = [longName(scene, 100), longName(scene, 101)]
@@ -70,7 +70,7 @@ describeWithCluster(
         scene.mayOverlap = true // two elections
       })
 
-      test('is a leaseName, up to its 253rd character, Events included', async ({ scene }) => {
+      test('LeaderElector accepts a leaseName of up to 253 characters, including for Events', async ({ scene }) => {
         const leaseName = longName(scene, 253)
         const replica = scene.replica('pod-a', { leaseName, recordEvents: true })
         await scene.event(replica, 'renewed')
@@ -84,15 +84,15 @@ describeWithCluster(
       })
     })
 
-    describe.concurrent('a name that no Lease can have', () => {
-      test('is hashed by the store, and a warning says so once, with both names', async ({ scene }) => {
+    describe.concurrent('an invalid Lease name', () => {
+      test('the store hashes an invalid Lease name, and warns once with both names', async ({ scene }) => {
         const { namespace } = scene.cluster
         const election = `${scene.leaseName} of the Night`
         const warnings: string[] = []
         const hear = ({ name, message }: Error) => void (name === 'TenureWarning' && warnings.push(message))
         process.on('warning', hear)
         scene.onEnd(() => void process.off('warning', hear))
-        // So many are told in a process, and others that ran in this one may have used them up.
+        // A process warns a limited number of times, and other tests may have used them up.
         vi.resetModules()
         const fresh = await import('../../../packages/tenure/src/stores/kubernetes.ts')
         const open = () => fresh.kubernetesStore({ client: scene.client(), namespace })
@@ -107,7 +107,7 @@ describeWithCluster(
         expect(told).toEqual([expect.stringContaining(`"${namespace}/${name}"`)])
       })
 
-      test('is refused by LeaderElector, on a client and on a store of Leases', ({ scene }) => {
+      test('LeaderElector rejects an invalid Lease name, on a client and on a store of Leases', ({ scene }) => {
         const { namespace: leaseNamespace } = scene.cluster
         const client = scene.client()
         const store = kubernetesStore({ client, namespace: leaseNamespace })

@@ -6,7 +6,9 @@ import { sceneTest } from '../../kubernetes/scene.ts'
 describeWithCluster('Leases of one name in two namespaces', (cluster) => {
   const test = sceneTest(cluster)
 
-  test('have two leaders, whose events, calls and Kubernetes Events are told apart', async ({ scene }) => {
+  test('Leases of one name in two namespaces have two leaders with distinguishable events, calls, and Kubernetes Events', async ({
+    scene,
+  }) => {
     const { admin, namespace } = scene.cluster
     const other = `${namespace}-b`
     const { status } = await admin.request('POST', '/api/v1/namespaces', { metadata: { name: other } })
@@ -20,7 +22,7 @@ describeWithCluster('Leases of one name in two namespaces', (cluster) => {
       [namespace, scene.leaseName, 1],
       [other, scene.leaseName, 1],
     ])
-    // Both lead: these are two elections.
+    // Both lead, because these are two elections.
     scene.mayOverlap = true
     const standbys = [namespace, other].map((leaseNamespace) => {
       const observer = { onCall: (report: CallReport) => void calls.push(report) }

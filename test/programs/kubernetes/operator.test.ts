@@ -7,13 +7,13 @@ import { programs } from '../../servers/programs.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 
 const needs = [programs.node24]
-/** Leases have to run out several times, and everything takes longer on a busy machine. */
+/** Leases have to expire several times, which takes longer on a busy machine. */
 const unhurried = { timeout: 120_000 }
 
 describeWithCluster(
   'an operator',
   (cluster) => {
-    test('kubernetes-operator: its pods are let in by the strictest standard', async () => {
+    test('kubernetes-operator: its pods pass the strictest pod security standard', async () => {
       const { admin, namespace } = cluster()
       const strict = `${namespace}-strict`
       const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
@@ -31,7 +31,7 @@ describeWithCluster(
     })
 
     test(
-      'kubernetes-operator: the leader alone watches and writes, however the one before it ended',
+      'kubernetes-operator: only the leader watches and writes, however its predecessor ended',
       unhurried,
       async () => {
         const scene = await prepareOperator(cluster())
@@ -86,7 +86,7 @@ describeWithCluster(
         const count = await changing.stop()
         const lastTerm = terms.at(-1) ?? 0
         for (const name of sources) await scene.isDerived(name, lastTerm, count)
-        // Of each ConfigMap the API server took what is newer, and from a later leader, and nothing else.
+        // For each ConfigMap the API server accepted only newer writes of the same or a later leader.
         for (const name of sources) {
           const versions = scene.versions.filter((version) => version.name === `${name}-env`)
           expect(versions.map(({ term }) => term)).toEqual(expect.arrayContaining(terms))
@@ -105,7 +105,7 @@ describeWithCluster(
     )
 
     test(
-      'kubernetes-operator: a write that was under way when its leader was paused is refused',
+      'kubernetes-operator: a write that was in flight when its leader was paused is refused',
       unhurried,
       async () => {
         const scene = await prepareOperator(cluster())
@@ -124,7 +124,7 @@ describeWithCluster(
           interval: 1,
         })
         first.kill('SIGSTOP')
-        // The next leader finds what is right already. It must note its term all the same.
+        // The next leader finds the correct content. It must still record its term.
         await scene.change('web', { data: { COUNT: '0' } })
         const nextTerm = await second.leadsAfter(term)
         await scene.isDerived('web', nextTerm, 0)
@@ -143,7 +143,7 @@ describeWithCluster(
       },
     )
 
-    test('kubernetes-operator: watches come back when they are cut, but not after leading', unhurried, async () => {
+    test('kubernetes-operator: watches are reopened when they are cut, but not after leading', unhurried, async () => {
       const scene = await prepareOperator(cluster())
       await scene.createSource('web')
       await scene.createSource('future')
@@ -162,7 +162,7 @@ describeWithCluster(
       await scene.isDerived('web', term, 1)
       await operator.hasWatches(2)
 
-      // These are being opened when leading ends, and opened only then.
+      // These watches are being opened when leadership ends, and open only then.
       const gate = newGate()
       operator.front.answer = ({ isWatch, path }) => (isWatch && path.includes('/configmaps') ? gate.opened : undefined)
       const before = operator.requests().length
@@ -189,7 +189,7 @@ describeWithCluster(
   { needs },
 )
 
-/** Changes something twice a second, with a number that rises, until it is stopped. */
+/** Changes something twice a second, with a rising number, until it is stopped. */
 function keepChanging(change: (count: number) => Promise<unknown>) {
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort())
@@ -208,7 +208,7 @@ function keepChanging(change: (count: number) => Promise<unknown>) {
   }
 }
 
-/** Who wrote, one after another. */
+/** Returns the writers in order. */
 function turns(replicas: readonly Operator[]): string[] {
   const written = replicas.flatMap(({ name, writes }) =>
     writes()

@@ -4,7 +4,7 @@ import { SideBySide } from '../../kubernetes/side-by-side.ts'
 import { programs } from '../../servers/programs.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 
-/** What both have unless told otherwise. The spare time of each cell is more than a second, for busy machines. */
+/** The defaults of both. Each case has more than a second of slack for busy machines. */
 const timings = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
 
 describeWithCluster(
@@ -17,29 +17,35 @@ describeWithCluster(
     afterAll(async () => {
       const overlaps = sides.overlaps('tenure')
       await sides.end()
-      expect(overlaps, 'nobody led beside another').toEqual([])
+      expect(overlaps, 'two candidates led at the same time').toEqual([])
     })
 
     describe.concurrent('wherever client-go has a leader, Tenure has one', { timeout: 120_000 }, () => {
-      test.for([1_000, 2_700, 3_000])('calls take %d ms longer: elected, and kept', async (latencyMs) => {
-        const keepMs = 20_000
-        const [tenure, peer] = await Promise.all([
-          electSlowly(sides, 'tenure', latencyMs, keepMs),
-          electSlowly(sides, 'client-go', latencyMs, keepMs),
-        ])
-        expect(peer, 'client-go is what it is measured by').toMatchObject({ keptMs: keepMs })
-        expect(tenure).toMatchObject({ keptMs: keepMs })
-      })
+      test.for([1_000, 2_700, 3_000])(
+        'Tenure elects and keeps a leader when calls take %d ms longer, as client-go does',
+        async (latencyMs) => {
+          const keepMs = 20_000
+          const [tenure, peer] = await Promise.all([
+            electSlowly(sides, 'tenure', latencyMs, keepMs),
+            electSlowly(sides, 'client-go', latencyMs, keepMs),
+          ])
+          expect(peer, 'client-go is the reference').toMatchObject({ keptMs: keepMs })
+          expect(tenure).toMatchObject({ keptMs: keepMs })
+        },
+      )
 
       const phases = [0.1, 0.3, 0.5, 0.7, 0.9]
-      test.for([7_000, 9_000])('the API server stands still for %d ms: kept, whenever it begins', async (stallMs) => {
-        const stall = (kind: 'tenure' | 'client-go') =>
-          Promise.all(phases.map((phase) => stallElection(sides, kind, stallMs, phase)))
-        const [tenure, peer] = await Promise.all([stall('tenure'), stall('client-go')])
-        const kept = (elections: typeof peer) => elections.filter((each) => each.kept).map(({ phase }) => phase)
-        expect(kept(peer).length, 'client-go is what it is measured by').toBeGreaterThan(0)
-        expect(kept(tenure)).toEqual(expect.arrayContaining(kept(peer)))
-      })
+      test.for([7_000, 9_000])(
+        'Tenure keeps its leader when the API server stalls for %d ms at any phase, as client-go does',
+        async (stallMs) => {
+          const stall = (kind: 'tenure' | 'client-go') =>
+            Promise.all(phases.map((phase) => stallElection(sides, kind, stallMs, phase)))
+          const [tenure, peer] = await Promise.all([stall('tenure'), stall('client-go')])
+          const kept = (elections: typeof peer) => elections.filter((each) => each.kept).map(({ phase }) => phase)
+          expect(kept(peer).length, 'client-go is the reference').toBeGreaterThan(0)
+          expect(kept(tenure)).toEqual(expect.arrayContaining(kept(peer)))
+        },
+      )
     })
   },
   { needs: [programs.clientGo] },

@@ -19,7 +19,7 @@ const short = { leaseDurationMs: 3_000 }
 const review = '/selfsubjectaccessreviews'
 
 describeWithCluster('rights on a real API server', (cluster) => {
-  /** A namespace whose service account has these rights. */
+  /** Creates a namespace whose service account has these rights. */
   const tenantWith = async (verbs: readonly string[], resourceNames?: readonly string[]) => {
     const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
     onTestFinished(tenant.remove)
@@ -30,7 +30,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
     return tenant
   }
   const findings = (errors: readonly unknown[]) => errors.filter((error) => codeOf(error) === 'MISSING_RIGHT')
-  /** The first finding; there is never a second. */
+  /** Resolves with the first diagnostic, and checks that there is no second. */
   const finding = async ({ errors }: { readonly errors: readonly unknown[] }) => {
     await expect.poll(() => findings(errors).length, { timeout: 10_000, interval: 10 }).toBe(1)
     return String(findings(errors)[0])
@@ -40,8 +40,8 @@ describeWithCluster('rights on a real API server', (cluster) => {
     `kubectl create role tenure -n ${namespace} --verb=get,create,update,watch --resource=leases.coordination.k8s.io && ` +
     `kubectl create rolebinding tenure -n ${namespace} --role=tenure --serviceaccount=${namespace}:my-app`
 
-  describe('a right that is missing is reported when the elector starts', () => {
-    test('update: while it leads, long before a renewal fails', async () => {
+  describe('a missing right', () => {
+    test('a missing update right is reported while it leads, long before a renewal fails', async () => {
       const tenant = await tenantWith(['get', 'create', 'watch'])
       const { namespace } = tenant
       const lone = candidate(cluster(), tenant, 'a', { leaseDurationMs: 60_000 })
@@ -54,7 +54,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(lone.errors, 'no renewal was due yet').toHaveLength(1)
     })
 
-    test('create: where there is no Lease yet', async () => {
+    test('a missing create right is reported when there is no Lease yet', async () => {
       const tenant = await tenantWith(['get', 'update', 'watch'])
       const lone = candidate(cluster(), tenant, 'a')
       const text = await finding(lone)
@@ -66,7 +66,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(await lone.started).toMatchObject({ term: 1 })
     })
 
-    test('get, and all others with it in one message', async () => {
+    test('get is reported with all other missing rights in one message', async () => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const lone = candidate(cluster(), tenant, 'a')
@@ -77,7 +77,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(text).toContain(command(tenant))
     })
 
-    test('watch: with the word that it works without, and once, in a standby too', async () => {
+    test('a missing watch right is reported once, with the remark that the elector works without it, even in a standby', async () => {
       const tenant = await tenantWith(['get', 'create', 'update'])
       const { leader, standby } = await race(
         candidate(cluster(), tenant, 'a', short),
@@ -93,17 +93,17 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(await standby.started).toMatchObject({ term: 2 })
     })
 
-    test('a Role that is bound and does not exist: what the API server knows of it is passed on', async () => {
+    test('the reason of the API server is included when a bound Role does not exist', async () => {
       const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
       onTestFinished(tenant.remove)
-      // The authorizer learns of a binding by a watch.
+      // The authorizer learns about a binding through a watch.
       await expect.poll(() => reasonFor(tenant), { timeout: 5_000 }).toContain('not found')
       expect(await finding(candidate(cluster(), tenant, 'a'))).toMatch(
         /The API server adds: .*role.* "my-app" not found.* It cannot take part/,
       )
     })
 
-    test('by the store of any style, to whoever asks', async () => {
+    test('the store of any style reports missing rights when it is asked', async () => {
       const tenant = await tenantWith(['get', 'update'])
       const store = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
       const call = { signal: AbortSignal.timeout(10_000) }
@@ -122,8 +122,8 @@ describeWithCluster('rights on a real API server', (cluster) => {
     })
   })
 
-  describe('what works is not made to look broken', () => {
-    test('with all rights nothing is said, for four questions', async () => {
+  describe('sufficient rights', () => {
+    test('an elector with all rights reports nothing and asks four questions', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       const front = await frontFor()
       const lone = candidate({ ...cluster(), url: `https://127.0.0.1:${front.port}` }, tenant, 'a', short)
@@ -134,7 +134,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect([reviews(), lone.errors]).toEqual([4, []])
     })
 
-    test('with the Role of the README that is limited to one Lease, for that Lease', async () => {
+    test("an elector reports nothing with the README's Role that is limited to its Lease", async () => {
       const limited = parseOne(`${blocksOfReadme.find((code) => code.includes('resourceNames'))}`)
       const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
       onTestFinished(tenant.remove)
@@ -148,7 +148,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(other?.missing?.message).toContain(`may not get, update or watch Lease "${tenant.namespace}/other"`)
     })
 
-    test('without the right to create a Lease that is there', async () => {
+    test('an elector reports nothing without the right to create a Lease that exists', async () => {
       const tenant = await tenantWith(['get', 'update', 'watch'], ['my-app'])
       await tenant.create(lease)
       const store = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
@@ -161,12 +161,12 @@ describeWithCluster('rights on a real API server', (cluster) => {
     })
   })
 
-  describe('the question itself', () => {
+  describe('the access review', () => {
     const status = (code: number, reason: string) => ({
       status: code,
       body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: reason },
     })
-    /** What the API server says when an authorizer fails and no other one allows it. */
+    /** The API server's answer when an authorizer fails and no other one allows the request. */
     const unsure = { status: 201, body: { status: { allowed: false, evaluationError: 'webhook: connection refused' } } }
     const noAnswers: Record<string, FrontAnswer> = {
       forbidden: status(403, 'Forbidden'),
@@ -176,7 +176,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       'answered by an authorizer that failed': unsure,
       'never answered': 'silence',
     }
-    test('that is not answered delays nothing, says nothing, and is not asked again', async () => {
+    test('an access review without a usable answer delays nothing, reports nothing, and is not repeated', async () => {
       const tenant = await tenantWith(['get', 'create', 'watch'])
       const cases = Object.entries(noAnswers).map(async ([name, answer], index) => {
         const front = await frontFor()
@@ -184,7 +184,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
         const url = `https://127.0.0.1:${front.port}`
         const lone = candidate({ ...cluster(), url }, tenant, 'a', { ...short, leaseName: `lease-${index}` })
         await lone.started
-        // Without the right to update its renewals fail, it loses, and it campaigns on.
+        // Without the right to update, its renewals fail, it loses its lease, and it campaigns again.
         await expect.poll(() => lone.errors.length, { timeout: 20_000, interval: 10 }).toBeGreaterThan(3)
         expect(findings(lone.errors), name).toEqual([])
         expect(
@@ -195,11 +195,11 @@ describeWithCluster('rights on a real API server', (cluster) => {
       await Promise.all(cases)
     })
 
-    test('whose answer is an error closes no watch that is allowed', async () => {
+    test('an access review with an error closes no watch that is allowed', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       const front = await frontFor()
       let reviews = 0
-      // The last of four is about "watch".
+      // The last of the four questions is about "watch".
       front.answer = ({ path }) => (path.endsWith(review) && ++reviews === 4 ? unsure : undefined)
       const store = kubernetesStore({ client: clientOf(tenant.token, front.port), namespace: tenant.namespace })
       onTestFinished(() => store.close?.())
@@ -210,7 +210,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(first).toEqual({ done: false, value: undefined })
     })
 
-    test('is asked once for each election of a store, and for ten of them', async () => {
+    test('the access review is sent once for each election of a store, and for ten elections at most', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       const front = await frontFor()
       const store = kubernetesStore({ client: clientOf(tenant.token, front.port), namespace: tenant.namespace })
@@ -221,7 +221,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(front.requests).toHaveLength(40)
     })
 
-    test('names no user where the API server does not tell whom it takes the caller for', async () => {
+    test('the report names no user when the API server does not tell how it identified the caller', async () => {
       const tenant = await tenantWith(['get', 'create', 'watch'])
       const front = await frontFor()
       front.answer = ({ path }) => (path.endsWith('/selfsubjectreviews') ? status(404, 'NotFound') : undefined)
@@ -239,7 +239,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       return promisify(execFile)('kubectl', [...line.split(' ').slice(1), ...access], { env })
     }
 
-    test('gives the rights with what the message says to apply, and tells so with what the page says', async () => {
+    test('the command in the message grants the rights, and the message matches the page', async () => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const lone = candidate(cluster(), tenant, 'a', short)
@@ -254,7 +254,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
     })
   })
 
-  describe('a 403 has its own words', () => {
+  describe('the message of a 403', () => {
     const remove = async ({ namespace }: Tenant) => {
       const { body } = await cluster().admin.request<{ status: { phase: string } }>(
         'DELETE',
@@ -265,7 +265,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
     const terminating =
       /because it is being terminated\. No permission is missing: the namespace is being deleted\. Recreate it once it is gone, or use another one\.$/
 
-    test('in a namespace that is being deleted', async () => {
+    test('a 403 in a namespace that is being deleted is reported as such', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       await remove(tenant)
       const lone = candidate(cluster(), tenant, 'a')
@@ -275,7 +275,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(findings(lone.errors)).toEqual([])
     })
 
-    test('of an Event in a namespace that is being deleted', async () => {
+    test('a 403 for an Event in a namespace that is being deleted is reported as such', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       await tenant.create(readManifest('components/events/role.yaml'))
       await tenant.create(readManifest('components/events/rolebinding.yaml'))
@@ -290,7 +290,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(String(await lone.failed)).toMatch(terminating)
     })
 
-    test('of an Event', async () => {
+    test('a 403 for an Event names the component to apply', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
       await lone.started
@@ -299,7 +299,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       )
     })
 
-    test('of a quota, which no Role mends', async () => {
+    test('a 403 because of a quota suggests no Role', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       const path = `/api/v1/namespaces/${tenant.namespace}/resourcequotas`
       const hard = { 'count/leases.coordination.k8s.io': '0' }
@@ -321,7 +321,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       )
     })
 
-    test('of a namespace that is perhaps a default', async () => {
+    test('a 403 in a namespace that may be an unintended default asks for the namespace', async () => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const question =
@@ -333,7 +333,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
         `Bind the Role from deploy/kubernetes to this user in namespace "default". ${question}`,
       )
       expect((await store.rights('my-app', call))?.missing?.message).toContain(question)
-      // Who has named it has meant it.
+      // A caller that named the namespace meant it.
       const meant = kubernetesStore({ client: clientOf(tenant.token), namespace: 'default' })
       await expect(meant.read('my-app', call)).rejects.toThrow(/to this user in namespace "default"\.$/)
       expect((await meant.rights('my-app', call))?.missing?.message).not.toContain(question)
@@ -354,7 +354,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
     return new KubernetesClient({ server: `https://127.0.0.1:${port}`, credentials })
   }
 
-  /** Why the API server does not let the service account read Leases. */
+  /** Returns why the API server does not let the service account read Leases. */
   const reasonFor = async ({ namespace, token }: Tenant) => {
     const resourceAttributes = { namespace, verb: 'get', group: 'coordination.k8s.io', resource: 'leases' }
     const { body } = await cluster().admin.request<{ status: { reason?: string } }>(

@@ -11,12 +11,12 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
 
   describe.concurrent('connections', () => {
     const eight = Array.from({ length: 8 }, (_, number) => `shared-${number}`)
-    /** After a call that failed, as on a busy machine, none of the connections that were kept is used again. */
+    /** After a failed call, which can happen on a busy machine, no kept connection is used again. */
     const beginnings = (electors: readonly { readonly events: readonly Noted[] }[]) =>
       1 + electors.flatMap(({ events }) => events.filter((event) => 'error' in event)).length
     const renewals = (events: readonly Noted[]) => events.filter(({ type }) => type === 'renewed').length
 
-    test('electors of one process that all call at once have one connection each at most, and one to ask for rights', async ({
+    test('electors of one process that call at the same time use at most one connection each, plus one for the access review', async ({
       scene,
     }) => {
       scene.mayOverlap = true
@@ -27,7 +27,7 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
       expect(proxy.opened).toBeLessThanOrEqual((electors.length + 1) * beginnings(electors))
     })
 
-    test('electors of one process that call at different times share them', async ({ scene }) => {
+    test('electors of one process that call at different times share connections', async ({ scene }) => {
       scene.mayOverlap = true
       const proxy = await scene.proxy()
       const client = scene.client(proxy)
@@ -41,7 +41,7 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
       expect(proxy.opened).toBeLessThan(electors.length * beginnings(electors))
     })
 
-    test('a standby has one for its watch, and one for its calls at most', async ({ scene }) => {
+    test('a standby uses one connection for its watch and at most one for its calls', async ({ scene }) => {
       const leader = scene.replica('pod-a')
       await scene.event(leader, 'elected')
       const proxy = await scene.proxy()
@@ -54,11 +54,13 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
   })
 
   describe.concurrent('requests', () => {
-    // Rights are asked for once, beside all this.
+    // The access review is sent once and not counted here.
     const toLeases = ({ requests }: Front) => requests.filter(({ path }) => !path.includes('/selfsubject'))
     const since = (front: Front, fromMs: number) => toLeases(front).filter(({ atMs }) => atMs > fromMs)
 
-    test('a leader sends one for each renewal, and an idle standby at most one per lease', async ({ scene }) => {
+    test('a leader sends one request for each renewal, and an idle standby at most one per lease', async ({
+      scene,
+    }) => {
       const [leaderFront, standbyFront] = await Promise.all([scene.front(), scene.front()])
       const leader = scene.replica('pod-a', { via: leaderFront })
       await scene.event(leader, 'elected')
@@ -71,14 +73,14 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
       expect(renewed).toBeGreaterThanOrEqual(3 * leases - 2)
       const sent = since(leaderFront, fromMs)
       expect(sent.map(({ method }) => method)).toEqual(Array.from(sent, () => 'PUT'))
-      // One may be under way.
+      // One request may be in flight.
       expect([renewed, renewed + 1]).toContain(sent.length)
       const asked = since(standbyFront, fromMs)
       expect(asked.length).toBeLessThanOrEqual(leases)
       expect(asked.filter(({ isWatch, method }) => isWatch || method !== 'GET')).toEqual([])
     })
 
-    test('an election costs two and a release one; a take-over after a release costs one', async ({ scene }) => {
+    test('an election costs two requests, a release one, and a takeover after a release one', async ({ scene }) => {
       const [leaderFront, standbyFront] = await Promise.all([scene.front(), scene.front()])
       const leader = scene.replica('pod-a', { via: leaderFront })
       await scene.event(leader, 'elected')
@@ -98,10 +100,12 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
   })
 
   describe('after the end', () => {
-    /** What keeps a process alive, or its memory in use, in this thread. */
+    /** The resources of this thread that keep a process alive or memory in use. */
     const resources = () => process.getActiveResourcesInfo().filter((name) => /Timeout|TCP|TLS/.test(name)).length
 
-    test('sockets and timers are as many as before', async ({ scene }) => {
+    test('the numbers of sockets and timers are the same as before after all electors have stopped', async ({
+      scene,
+    }) => {
       const proxy = await scene.proxy()
       const before = await scene.until(resources)
       for (let count = 0; count < 5; count++) {
@@ -119,7 +123,7 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
       await scene.until(() => resources() <= before)
     })
 
-    test('an Elector leaves only what its store keeps, and close() ends that', async ({ scene }) => {
+    test('a stopped Elector leaves only what its store keeps, and close() releases that', async ({ scene }) => {
       const proxy = await scene.proxy()
       const before = await scene.until(resources)
       const { elector, store, events } = scene.elector('pod-a', { client: scene.client(proxy) })
@@ -132,7 +136,7 @@ describeWithCluster('What leader election costs on a real API server', (cluster)
       await scene.until(() => resources() <= before)
     })
 
-    test('nothing keeps a process alive, whether it led or stood by', async ({ scene }) => {
+    test('nothing keeps the process of a stopped elector alive, whether it led or stood by', async ({ scene }) => {
       const leader = startChild(scene, 'child-1', { style: 'LeaderElector', recordEvents: true })
       await scene.until(() => leader.messages.length > 0)
       const front = await scene.front()

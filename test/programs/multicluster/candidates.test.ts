@@ -1,4 +1,4 @@
-/** Every way to take part, unchanged, in two clusters that share nothing but a global lock. */
+/** Every API style, unchanged, in two clusters that share only a global lock. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Elector, lead, LeaderElector, Manager, type LeaseStore } from 'tenure'
@@ -14,15 +14,15 @@ import { clusterPrograms } from '../../servers/cluster.ts'
 import { removeKeys } from '../../servers/etcd.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 
-/** A candidate, in whatever style. */
+/** A candidate of any style. */
 interface Candidate {
-  /** The term in which it leads, when it does. */
+  /** Resolves with the term when it leads. */
   readonly leads: Promise<number>
-  /** Gives the lead back. */
+  /** Releases leadership. */
   end(): Promise<unknown>
 }
 
-// The same in both clusters, as the pods of two StatefulSets of one name have it.
+// The same identity in both clusters, as pods of two StatefulSets of one name have.
 const identity = 'my-app-0'
 const leaseDurationMs = 15_000
 
@@ -69,7 +69,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
     clusters = await startTwoClusters()
   })
   afterAll(() => clusters?.stop())
-  const site = (name: 'east' | 'west'): Site => clusters?.[name] ?? expect.unreachable('nothing was started')
+  const site = (name: 'east' | 'west'): Site => clusters?.[name] ?? expect.unreachable('the clusters were not started')
   const open = (name: 'east' | 'west') => {
     const store = site(name).open()
     onTestFinished(() => store.close?.())
@@ -78,7 +78,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
   const call = () => ({ signal: AbortSignal.timeout(20_000), timeoutMs: 10_000 })
 
   test.concurrent.for(Object.entries(styles))(
-    '%s: one leads, and the other cluster takes over',
+    '%s: one candidate leads, and the other cluster takes over',
     async ([name, begin], { expect, onTestFinished }) => {
       const election = `style-${name.toLowerCase()}`
       const [inEast, inWest] = [site('east').open(), site('west').open()]
@@ -90,8 +90,8 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       onTestFinished(async () => void (await west.end()))
       const calm = Symbol('nobody else leads')
       const held = new Promise((resolve) => setTimeout(resolve, 1_000, calm))
-      expect(await Promise.race([west.leads, held]), 'a second one leads').toBe(calm)
-      // Its own name, in the other cluster, is somebody else's.
+      expect(await Promise.race([west.leads, held]), 'a second candidate leads').toBe(calm)
+      // The same name in the other cluster is another candidate.
       expect((await inWest.read(election, call()))?.holder).toBe(`east/${identity}`)
       expect((await inEast.read(election, call()))?.holder).toBe(identity)
       await east.end()
@@ -109,7 +109,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
         env: env(name),
       })
 
-    test('runs a command in one cluster, then in the other; shows who leads, and each change', async () => {
+    test('the command line runs a program in one cluster and then in the other, and shows the leader and each change', async () => {
       const east = runIn('east', 'job')
       await vi.waitUntil(() => east.output.out === '1\n', { timeout: 30_000 })
       const watching = tenure(['watch', 'job', '--store', store(), '--json'], { env: env('west') })
@@ -127,7 +127,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       expect(await east.ended).toBe(143)
     })
 
-    test('the doctor finds it safe, and prints each right', async () => {
+    test('tenure doctor reports the multi-cluster store as safe and prints each right', async () => {
       const args = ['doctor', '--store', store(), '--ttl', '10m', '--calls', '3']
       const { code, out, error } = await run(args, { env: env('west') })
       expect({ code, error }, out).toEqual({ code: 0, error: '' })
@@ -136,7 +136,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       expect(out).toMatch(/^settings +no problems with the settings of the server$/m)
     })
 
-    test('a sidecar answers whether it leads', async () => {
+    test('tenure sidecar answers whether it leads across clusters', async () => {
       const args = ['sidecar', 'side', '--store', store(), '--listen', '127.0.0.1:0', '--json', '--identity', 'pod']
       const sidecar = tenure(args, { env: env('east') })
       const started = () => linesOf(sidecar.output.error).find(({ url }) => url !== undefined)
@@ -146,10 +146,10 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
     })
   })
 
-  describe('what is missing is said:', () => {
+  describe('the error of a call', () => {
     const claim = { holder: 'ada', attempt: 'a-1', leaseDurationMs, afterTerm: 0, metadata: {} }
 
-    test('no controller serves the namespace', async () => {
+    test('the error says that no controller serves the namespace', async () => {
       const store = multiclusterStore({ client: site('east').client(), namespace: 'default' })
       onTestFinished(() => store.close?.())
       const reading = store.read('unserved', { ...call(), timeoutMs: 500 })
@@ -160,14 +160,14 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       })
     })
 
-    test('the definition', () => {
+    test('the error says that the CRD is not installed', () => {
       expect(clusters?.tooEarly).toMatchObject({
         code: 'BACKEND_UNAVAILABLE',
         message: expect.stringContaining('does not know the kind. Apply deploy/multicluster/crd.yaml.'),
       })
     })
 
-    test('a right, by whoever is asked', async () => {
+    test('the error names the missing right of the caller', async () => {
       const { namespace = '' } = clusters ?? {}
       const { server } = site('east')
       const file = join(temporaryFolder(), 'config')
@@ -185,18 +185,19 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       expect(missing?.message).toContain('--verb=get,create,patch,watch --resource=multiclusterleases.tenure.dev')
     })
 
-    test('the API server refuses what the definition does not allow', async () => {
+    test('the API server refuses a resource that violates the CRD', async () => {
       const acquiring = open('east').acquire({ ...claim, election: 'refused', attempt: 'a'.repeat(5_000) }, call())
       await expect(acquiring).rejects.toThrow(/Cannot create MultiClusterLease ".*\/refused".*422.*attempt/s)
     })
   })
 
-  describe('the lock conforms', () => {
-    // A controller judges expiry for candidates that do not, and watches no lease that is held in its own cluster.
+  describe('the lock passes the conformance suite', () => {
+    // Cases that do not hold with a controller: it judges expiry for candidates that do not, and it does not watch a
+    // lease held in its own cluster.
     const otherwise = [
-      'a held lease is not free to a candidate that watched nothing',
+      'acquire of a held lease is refused without expiredVersion',
       'a watch shows a removal',
-      'a listing does not show a record that was removed',
+      'list omits a record that was removed',
     ]
     const makeStore = () => {
       const { east, global, namespace } = clusters ?? expect.unreachable()

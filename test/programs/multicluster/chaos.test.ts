@@ -1,4 +1,7 @@
-/** Two clusters, two controllers and two candidates in each, one global lock; everything breaks, some of it together. */
+/**
+ * Two clusters with two controllers and two candidates each, and one global lock. Everything fails, some of it
+ * concurrently.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../../packages/tenure/src/simulation/random.ts'
@@ -11,7 +14,7 @@ import { startClusters, type Controller, type Member } from '../../multicluster/
 import { clusterPrograms } from '../../servers/cluster.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 
-// As late a deadline as the rules allow, so that a belief that lasts a little too long shows.
+// The deadline is as late as the rules allow, so that a belief that lasts slightly too long is detected.
 const timings = { leaseDurationMs: 3_000, renewIntervalMs: 600, renewDeadlineMs: 2_790, retryIntervalMs: 400 }
 const { leaseDurationMs } = timings
 const usualErrors = ['TIMEOUT', 'BACKEND_UNAVAILABLE', 'UNAUTHORIZED', 'RECORD_INVALID']
@@ -33,7 +36,7 @@ const controllerFaults = {
   },
 } satisfies Record<string, Fault<Controller>>
 
-/** A whole cluster, or what lies between it and the others. */
+/** A whole cluster, or the network between it and the others. */
 interface Site extends Target {
   readonly member: Member
 }
@@ -48,7 +51,7 @@ function siteFaults(election: string) {
       member.backbone.set('pass')
       member.backbone.reset()
     },
-    async 'what the global store answers comes late'({ member }, random) {
+    async 'answers of the global store are late'({ member }, random) {
       member.backbone.set('hold', 'to-client')
       await delay(random.between(0.3, 1) * leaseDurationMs)
       member.backbone.set('pass', 'to-client')
@@ -65,7 +68,7 @@ function siteFaults(election: string) {
 }
 
 describeWithPrograms(clusterPrograms, 'across clusters', () => {
-  test('nobody leads beside another whatever dies, sleeps or is cut off, and everything heals', async () => {
+  test('one candidate leads at a time across clusters, whatever dies, is paused, or is cut off, and everything recovers', async () => {
     const runMs = Number(process.env['TENURE_CHAOS_SECONDS'] ?? 120) * 1e3
     const seed = Number(process.env['TENURE_CHAOS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
     const random = new Random(seed)

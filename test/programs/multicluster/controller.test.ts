@@ -1,4 +1,4 @@
-/** The command `tenure controller`, as whoever operates it sees it. */
+/** The command `tenure controller` as its operator sees it. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ const patience = { timeout: 30_000, interval: 50 }
 describeWithOwnCluster(
   'tenure controller',
   (cluster) => {
-    /** A controller on a store of its own, and a candidate for it. */
+    /** Starts a controller on its own store, and a candidate for it. */
     async function begin() {
       const folder = mkdtempSync(join(tmpdir(), 'tenure-controller-'))
       onTestFinished(() => rmSync(folder, { recursive: true, maxRetries: 10, retryDelay: 100 }))
@@ -38,7 +38,7 @@ describeWithOwnCluster(
       return { controller, lines, url, campaign }
     }
 
-    test('says what is missing until the resource is defined, then serves, and ends in good order', async () => {
+    test('tenure controller names the missing CRD, serves once it is installed, and ends cleanly', async () => {
       const { controller, lines, url, campaign } = await begin()
       await vi.waitUntil(
         () => lines().some(({ msg }) => String(msg).includes('deploy/multicluster/crd.yaml')),
@@ -73,7 +73,7 @@ describeWithOwnCluster(
       expect(await controller.ended).toBe(0)
     })
 
-    test('is called by its address alone', async () => {
+    test('tenure controller can be reached by its address alone', async () => {
       const { url } = await begin()
       const { port } = new URL(url)
       const { status } = await ask(`http://localhost:${port}/healthz`)

@@ -1,4 +1,4 @@
-/** The walk-through across two clusters, as a reader runs it. */
+/** The walkthrough of the multi-cluster demo, as a reader runs it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const timeout = 150_000
 
 describeWithPrograms(clusterPrograms, 'the demo of clusters', () => {
   test(
-    'says what it starts, does each harm once, shows the leader move, and leaves nothing behind',
+    'the multi-cluster demo shows what it starts, injects each fault once, shows the leader move, and leaves nothing behind',
     async () => {
       const folder = temporaryFolder()
       const child = spawn(process.execPath, [program], { env: { ...process.env, TMPDIR: folder } })
@@ -28,13 +28,11 @@ describeWithPrograms(clusterPrograms, 'the demo of clusters', () => {
 
       for (const cluster of ['east', 'west']) {
         expect(text).toContain(`cluster ${cluster}: starting etcd and kube-apiserver ...`)
-        expect(text).toContain(
-          `cluster ${cluster}: the definition of MultiClusterLease is installed, 2 controllers run`,
-        )
+        expect(text).toContain(`cluster ${cluster}: the MultiClusterLease CRD is installed, 2 controllers run`)
       }
-      // That a leader outlives its controller is shown elsewhere, on a machine as busy as this one may be.
+      // Another test shows that a leader survives its controller, which a machine as busy as this one may prevent.
       expect(text).toMatch(
-        /killed the controller of (\w+\/web-\d), the leader of term \d+\n[^]*\1 (still leads|leads no)/,
+        /killed the controller of (\w+\/web-\d), the leader of term \d+\n[^]*\1 (still leads|no longer leads)/,
       )
       const moves =
         /(stopped|killed|cut off the cluster of) (\w+)\/web-\d \(term (\d+)\) -> (\w+)\/web-\d leads term (\d+)/g
@@ -53,7 +51,7 @@ describeWithPrograms(clusterPrograms, 'the demo of clusters', () => {
 
 describeWithPrograms([...clusterPrograms, programs.tmux], 'the demo of clusters in a terminal', () => {
   test(
-    'shows who leads, does what keys say, and gives the terminal back on Ctrl-C',
+    'the multi-cluster demo shows the leader, reacts to keys, and restores the terminal on Ctrl-C',
     async () => {
       const folder = temporaryFolder()
       const terminal = openTerminal(`'${process.execPath}' '${program}'; echo "exit code $?"; stty -a; cat`, {
@@ -64,7 +62,7 @@ describeWithPrograms([...clusterPrograms, programs.tmux], 'the demo of clusters 
       const shown = (pattern: RegExp) => terminal.shown(pattern, 60_000)
       await shown(/cluster east: starting etcd and kube-apiserver \.\.\./)
       await shown(/^(east|west)\/web-. +\d+ +LEADER +1 +[█░]+ \d\.\d s$/m)
-      // Both clusters show the same leader, and only its own by its bare name.
+      // Both clusters show the same leader, and only its own cluster shows the name without a prefix.
       await shown(/^cluster (east|west) +web-. +\1 +1$/m)
       await shown(/^cluster (east|west) +(?!\1)(\w+)\/web-. +\2 +1$/m)
       await shown(/^s stop {2}k kill the leader {2}d kill its controller {2}c cut its cluster off {2}q quit$/m)

@@ -41,25 +41,25 @@ describeWithCluster('deploy/multicluster on a real API server', (cluster) => {
     for (const manifest of base) await applyTo(cluster(), manifest)
   })
 
-  test('is taken, every field of it', async () => {
+  test('the API server accepts every field of deploy/multicluster', async () => {
     for (const manifest of base) {
       const { status } = await cluster().admin.request('GET', pathOf(manifest))
       expect(status, manifest.kind).toBe(200)
     }
     const deployment = base.find(isDeployment)
-    if (!deployment) throw new Error('no Deployment')
+    if (!deployment) throw new Error('the manifests have no Deployment')
     const wrong = { ...deployment, spec: { ...deployment.spec, replica: 2 } }
     await expect(applyTo(cluster(), wrong)).rejects.toThrow(/spec\.replica/)
   })
 
-  test('takes what a candidate needs', async () => {
+  test('the API server accepts the manifests of a candidate', async () => {
     for (const file of files.filter((name) => name.startsWith('candidate/') && !name.includes('kustomization'))) {
       await applyTo(cluster(), inNamespace(readManifest(file), cluster().namespace))
     }
   })
 
-  test.each(components)('is patched by %s', async (component) => {
-    // In a namespace of its own, so that components do not meet.
+  test.each(components)('the component %s patches deploy/multicluster', async (component) => {
+    // Each component in its own namespace, so that they do not interfere.
     const { namespace } = cluster()
     const own = (manifest: Manifest) => inNamespace(manifest, namespace)
     for (const manifest of base.filter(({ kind }) => ['ConfigMap', 'ServiceAccount', 'Deployment'].includes(kind))) {
@@ -72,9 +72,9 @@ describeWithCluster('deploy/multicluster on a real API server', (cluster) => {
     for (const patch of patches.filter((one) => !isDeletion(one))) {
       const patched = await applyTo<Deployment>(cluster(), own(patch), 'patch')
       if (patch.kind !== 'Deployment') continue
-      // Nothing that was there is lost: a list without a key is replaced by a patch.
+      // Nothing of the original is lost. A patch replaces a list that has no merge key.
       const [container] = patched.spec.template.spec.containers
-      if (!container) throw new Error('no container')
+      if (!container) throw new Error('the Deployment has no container')
       const { env, envFrom, volumeMounts = [] } = container
       expect(env.map(({ name }) => name)).toEqual(expect.arrayContaining(['POD_NAME', 'POD_NAMESPACE']))
       expect(envFrom).toContainEqual({ configMapRef: { name: 'tenure-controller' } })
@@ -85,7 +85,7 @@ describeWithCluster('deploy/multicluster on a real API server', (cluster) => {
     for (const file of others) await applyTo(cluster(), own(readManifest(file)))
   })
 
-  test('makes pods that its namespace lets in, which has the strictest standard', async () => {
+  test('the pods of deploy/multicluster pass the strictest pod security standard of their namespace', async () => {
     const deployment = base.find(isDeployment)
     const template = deployment?.spec.template
     const pod = { apiVersion: 'v1', kind: 'Pod', ...template, metadata: { ...template?.metadata, name: 'probe' } }
@@ -99,7 +99,7 @@ describeWithCluster('deploy/multicluster on a real API server', (cluster) => {
 
 describeWithRight(whyNoKubectl(), 'deploy/multicluster by kubectl', () => {
   describeWithCluster('on a real API server', (cluster) => {
-    /** Builds an overlay as the README has it, and applies it. */
+    /** Builds and applies an overlay as the README shows it. */
     const apply = (kustomization: string) => {
       const { url, caFile, adminToken } = cluster()
       const place = mkdtempSync(join(tmpdir(), 'tenure-multicluster-'))
@@ -132,14 +132,14 @@ describeWithRight(whyNoKubectl(), 'deploy/multicluster by kubectl', () => {
       await cluster().admin.request('POST', '/api/v1/namespaces', { metadata: { name: 'jobs' } })
     })
 
-    test('is the overlay of the README', () => {
+    test('the overlay of the README applies deploy/multicluster', () => {
       const built = apply(overlay)
       const config = built.find(({ kind }) => kind === 'ConfigMap')
       expect(config).toMatchObject({ data: { TENURE_CLUSTER: 'east', TENURE_STORE: expect.stringMatching(/^etcds:/) } })
       expect(JSON.stringify(built.find(isDeployment))).toContain('"image":"example.com/tenure:')
     })
 
-    test.each(components)('with %s', (component) => {
+    test.each(components)('the overlay of the README applies with %s', (component) => {
       const built = apply(overlay.replace('components/etcd', component))
       const kinds = built.map(({ kind }) => kind)
       expect(kinds.includes('ClusterRole')).toBe(component !== 'components/one-namespace')

@@ -1,4 +1,4 @@
-/** Candidates that know only the document: client-go's own elector on the fields that it names. */
+/** Spec-only candidates: client-go's own elector on the fields of the spec. */
 import { beforeAll, expect, test, vi, type TestContext } from 'vitest'
 import { Elector } from '../../../packages/tenure/src/elector.ts'
 import { KubernetesClient } from '../../../packages/tenure/src/kubernetes/client/client.ts'
@@ -17,7 +17,7 @@ const namespace = 'default'
 const timings = { leaseDurationMs: 4_500, renewDeadlineMs: 3_000, retryPeriodMs: 600 }
 const soon = { timeout: 60_000, interval: 50 }
 
-describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that know only the document', () => {
+describeWithPrograms([...clusterPrograms, programs.clientGo], 'spec-only candidates', () => {
   let clusters: Clusters
 
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     return () => clusters.stop()
   })
 
-  /** Tests run side by side, so each is named by its own context. */
+  /** Tests run concurrently, so each is named by its own context. */
   const start = (
     { onTestFinished }: TestContext,
     { api }: Member,
@@ -42,7 +42,7 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     const { body } = await api.admin.request<{ status?: MultiClusterLeaseStatus }>('GET', path)
     return body.status ?? {}
   }
-  /** One in each cluster, and which of them leads. */
+  /** Starts one candidate in each cluster, and returns which of them leads. */
   const race = async (
     context: TestContext,
     options: Pick<ClientGoOptions, 'lease'> & Partial<ClientGoOptions>,
@@ -56,11 +56,11 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     const leading = await Promise.race(started)
     for (const other of started) other.catch(() => undefined)
     const standby = sides.find((side) => side !== leading)
-    if (!standby) throw new Error('nobody stands by')
+    if (!standby) throw new Error('there is no standby')
     return { leading, standby, candidates: sides.map(({ candidate }) => candidate) }
   }
 
-  test.concurrent('lead one at a time with the times of client-go, though their names are equal', async (context) => {
+  test.concurrent('spec-only candidates lead one at a time with the timings of client-go, even with equal names', async (context) => {
     const lease = 'equal-names'
     const durations = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
     const { leading, standby, candidates } = await race(context, { lease, ...durations }, ['pod-0', 'pod-0'])
@@ -68,7 +68,7 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     expect(first).toMatchObject({ leader: 'pod-0', globalHolderIdentity: 'pod-0', cluster: leading.member.name })
     const elsewhere = `${leading.member.name}/pod-0`
     await vi.waitUntil(async () => (await statusIn(standby.member, lease)).globalHolderIdentity === elsewhere, soon)
-    // Three renewals at the least, each confirmed after it was sent.
+    // At least three renewals, each confirmed after it was sent.
     const renewals = new Set<string | undefined>()
     await vi.waitUntil(async () => renewals.add((await statusIn(leading.member, lease)).renewTime).size > 3, soon)
     expect(leading.candidate.events.filter(({ event }) => event === 'stopped')).toEqual([])
@@ -80,7 +80,7 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     expect(overlaps(candidates.flatMap((candidate) => beliefsOf(candidate)))).toEqual([])
   })
 
-  test.concurrent('wait for twice the lease of one that was killed', async (context) => {
+  test.concurrent('a spec-only candidate waits for twice the lease of a killed leader', async (context) => {
     const lease = 'killed'
     const { leading, standby, candidates } = await race(context, { lease })
     await vi.waitUntil(async () => (await statusIn(standby.member, lease)).globalHolderIdentity, soon)
@@ -89,12 +89,12 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     const killedMs = nowMs()
     await leading.candidate.stop()
     const { monotonicMs } = await standby.candidate.first('started')
-    // Its last renewal was shortly before: one lease alone would be over by then.
+    // Its last renewal was shortly before, so a single lease would be over by then.
     expect(monotonicMs - killedMs).toBeGreaterThan(timings.leaseDurationMs)
     expect(overlaps(candidates.flatMap((candidate) => beliefsOf(candidate, killedMs)))).toEqual([])
   })
 
-  test.concurrent('stop before another one leads, if they are cut off', async (context) => {
+  test.concurrent('a spec-only candidate that is cut off stops before another one leads', async (context) => {
     const lease = 'cut-off'
     const [east, west] = clusters.members as [Member, Member]
     const network = await startProxy(east.api.port)
@@ -110,7 +110,7 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
     expect(overlaps([cut, standby].flatMap((candidate) => beliefsOf(candidate)))).toEqual([])
   })
 
-  test.concurrent('are refused beside candidates that send requests', async (context) => {
+  test.concurrent('spec-only candidates are rejected beside candidates that send requests', async (context) => {
     const lease = 'mixed'
     const [east] = clusters.members as [Member, Member]
     const known = start(context, east, { lease, identity: 'a' })
@@ -134,19 +134,19 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'candidates that k
       conditions.find(({ type }) => type === 'Ready')
     await vi.waitUntil(async () => ready(await statusIn(east, lease))?.reason === 'MixedCandidates', soon)
     expect(ready(await statusIn(east, lease))).toMatchObject({ status: 'False' })
-    // Its heartbeats are not served any more, and what it held runs out.
+    // Its heartbeats are no longer served, and its lease expires.
     await known.first('stopped')
     await vi.waitUntil(() => elector.isLeader(), soon)
     expect(overlaps([...beliefs, ...beliefsOf(known)])).toEqual([])
   })
 })
 
-/** From each start to the stop after it, or to the end of the process. */
+/** Returns the beliefs from each start to the next stop, or to the end of the process. */
 function beliefsOf({ events, identity }: ClientGo, endMs = Infinity): Pick<Belief, 'identity' | 'fromMs' | 'toMs'>[] {
   return events.flatMap(({ event, monotonicMs: fromMs }, index) => {
     if (event !== 'started') return []
     const stopped = events.slice(index).find((later) => later.event === 'stopped')
-    // One that was killed says nothing.
+    // A killed process reports nothing.
     const toMs = stopped?.monotonicMs ?? (fromMs < endMs ? endMs : Infinity)
     return [{ identity, fromMs, toMs }]
   })

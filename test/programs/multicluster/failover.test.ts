@@ -1,4 +1,7 @@
-/** Who leads after a candidate, a controller, an API server, a cluster or the global store is gone, and how soon. */
+/**
+ * Which candidate leads, and how soon, after a candidate, a controller, an API server, a cluster, or the global store
+ * has failed.
+ */
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,7 +16,7 @@ import { programs } from '../../servers/programs.ts'
 import { describeWithPrograms } from '../../servers/suite.ts'
 
 const leaseDurationMs = 3_000
-/** One relay, on a machine that is busy. Less than another lease. */
+/** The delay of one relay on a busy machine. It is shorter than another lease. */
 const leewayMs = 2_500
 const usualErrors = ['TIMEOUT', 'BACKEND_UNAVAILABLE']
 const namespace = 'default'
@@ -38,7 +41,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
   const pathTo = (election: string) =>
     `/apis/tenure.dev/v1alpha1/namespaces/${namespace}/multiclusterleases/${election}`
 
-  /** One candidate in each cluster. */
+  /** Starts one candidate in each cluster. */
   async function elect(election: string) {
     const fleet = await Fleet.open({
       size: 2,
@@ -57,7 +60,10 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await standby.standsBy()
     await leader.until('renewed')
     const home = homeOf(leader.identity)
-    /** Until the other one leads, from now on; of two times the one that a late report makes no longer. */
+    /**
+     * Waits until the other one leads from now on. Of the two measured times it returns the one that a late report does
+     * not inflate.
+     */
     const next = async (within = leaseDurationMs + leewayMs) => {
       const now = fleet.now()
       const { at } = await standby.until('elected')
@@ -81,7 +87,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
       { timeout: 20_000, interval: 100 },
     )
 
-  test('a candidate that gives the lease back is followed within a second', async () => {
+  test('another cluster takes over within a second when a candidate releases', async () => {
     const { leader, next, end } = await elect('released')
     const followed = next(1_000)
     await leader.stop()
@@ -89,14 +95,14 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a candidate that dies is followed after one lease', async () => {
+  test('another cluster takes over after one lease when a candidate dies', async () => {
     const { leader, next, end } = await elect('killed')
     await leader.kill()
     await next()
     await end()
   })
 
-  test('a controller that dies costs no leader, be it the one that answers first', async () => {
+  test('no leader is lost when a controller dies, even the primary one', async () => {
     const { fleet, leader, home, end, term } = await elect('controller')
     const first = await firstOf(home)
     await first.kill()
@@ -106,7 +112,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a cluster without controllers is followed by another after one lease', async () => {
+  test('another cluster takes over after one lease when a cluster loses its controllers', async () => {
     const { leader, home, next, end } = await elect('no-controllers')
     const followed = next()
     await Promise.all(home.controllers.map((one) => one.kill()))
@@ -116,7 +122,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a cluster without its API server is followed by another after one lease', async () => {
+  test('another cluster takes over after one lease when a cluster loses its API server', async () => {
     const { home, next, end } = await elect('no-api-server')
     await home.api.kill('SIGKILL')
     await next()
@@ -124,7 +130,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a cluster that dies as a whole is followed by another after one lease', async () => {
+  test('another cluster takes over after one lease when a whole cluster dies', async () => {
     const { leader, home, next, end } = await elect('whole-cluster')
     await Promise.all([leader.kill(), home.api.kill('SIGKILL'), ...home.controllers.map((one) => one.kill())])
     await next()
@@ -133,7 +139,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a cluster that is cut off from the global store is followed by another after one lease', async () => {
+  test('another cluster takes over after one lease when a cluster is cut off from the global store', async () => {
     const { home, next, end } = await elect('cut-off')
     home.backbone.set('blackhole')
     await next()
@@ -142,7 +148,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a global store that is away for less than the deadline costs no leader, for longer it costs one term', async () => {
+  test('no leader is lost when the global store is down for less than the deadline, and one term is lost when it is down for longer', async () => {
     const { fleet, leader, end, term } = await elect('store-away')
     clusters.global.pause()
     await delay(leaseDurationMs / 6)
@@ -165,7 +171,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('a resource that is deleted comes back with the next call, and costs no leader', async () => {
+  test('a deleted resource is recreated by the next call, and no leader is lost', async () => {
     const { fleet, leader, home, end, term } = await elect('deleted')
     const before = await home.api.admin.request<Resource>('GET', pathTo('deleted'))
     await home.api.admin.request('DELETE', pathTo('deleted'))
@@ -177,7 +183,7 @@ describeWithPrograms([...clusterPrograms, programs.faketime], 'across clusters w
     await end()
   })
 
-  test('an API server that was restored from a backup elects nobody by what it remembers', async () => {
+  test('an API server that was restored from a backup elects nobody by its old state', async () => {
     const { fleet, home, end, term } = await elect('restored')
     const { etcd } = home.api
     const [data, backup] = [join(etcd.directory, 'data'), join(etcd.directory, 'backup')]

@@ -1,4 +1,4 @@
-/** What docs/guide/multicluster.md tells an operator to type, on a real API server. */
+/** The commands of docs/guide/multicluster.md, on a real API server. */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,8 +13,8 @@ const page = readDocument('docs/guide/multicluster.md')
 const resources = '/apis/tenure.dev/v1alpha1/namespaces/jobs/multiclusterleases'
 
 describeWithRight(whyNoKubectl(), 'kubectl', () => {
-  describeWithCluster('as the page on clusters has it', (cluster) => {
-    test('shows who leads in the columns of the page, and describes conditions', async () => {
+  describeWithCluster('the commands of docs/guide/multicluster.md', (cluster) => {
+    test('kubectl shows the leader in the columns that docs/guide/multicluster.md shows, and describes the conditions', async () => {
       const { admin, directory } = cluster()
       await installCrd(cluster())
       const kubeConfig = join(directory, `page-${process.pid}.kubeconfig`)

@@ -26,7 +26,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
   let limited: string
   let jobs: string
 
-  /** The token of a service account. */
+  /** Returns the token of a service account. */
   const tokenOf = async (namespace: string, name: string): Promise<string> => {
     const account: Manifest = { ...readManifest('serviceaccount.yaml'), metadata: { name } }
     const placed = inNamespace(account, namespace)
@@ -57,7 +57,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
     const { body } = await cluster().admin.request<{ status: { allowed: boolean } }>('POST', path, review, token)
     return body.status.allowed
   }
-  /** What an account may do in a namespace, beside what everybody may. */
+  /** Returns what an account may do in a namespace, beyond what every account may. */
   const rulesOf = async (token: string, namespace: string) => {
     interface Rule {
       verbs: string[]
@@ -77,11 +77,11 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       .toSorted()
   }
   let names = 0
-  /** A resource that an admin made. */
+  /** Creates a resource as an admin. */
   const newResource = async (): Promise<MultiClusterLease> => {
     const key = { namespace: jobs, name: `election-${++names}` }
     const created = await resourcesOf(cluster().adminToken).create(key, { requests: { one: request } }, undefined, call)
-    if (!created) throw new Error('not created')
+    if (!created) throw new Error('the resource was not created')
     return created
   }
   const first = async (token: string, scope: ResourceScope) => {
@@ -106,7 +106,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       const metadata = { ...manifest.metadata, namespace: jobs }
       await applyTo(cluster(), { ...manifest, metadata, ...(manifest['subjects'] !== undefined && { subjects }) })
     }
-    // The authorizer learns of a new Role by a watch, and the server of a new kind by another.
+    // The authorizer learns about a new Role through a watch, and the server about a new kind through another.
     const soon = { timeout: 20_000 }
     const status = 'multiclusterleases/status'
     await vi.waitUntil(() => isAllowed(candidate, jobs, 'patch', 'multiclusterleases'), soon)
@@ -116,7 +116,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
   })
 
   describe('let a candidate', () => {
-    test('do what the lock does, in its namespace', async () => {
+    test('a candidate may do what the lock does, in its namespace', async () => {
       const api = resourcesOf(candidate)
       const key = { namespace: jobs, name: `own-${++names}` }
       expect(await api.get(key, call)).toBeUndefined()
@@ -126,7 +126,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       await expect(api.get({ ...key, namespace: home }, call)).rejects.toMatchObject({ status: 403 })
     })
 
-    test('write no status', async () => {
+    test('a candidate may not write a status', async () => {
       const resource = await newResource()
       const forged = { leader: 'me', answers: { one: { id: '1', ok: true } } }
       for (const over of [undefined, resource.resourceVersion]) {
@@ -134,7 +134,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
         await expect(patched).rejects.toThrow(/cannot patch resource "multiclusterleases\/status"/)
         await expect(patched).rejects.toMatchObject({ code: 'UNAUTHORIZED', status: 403 })
       }
-      // Nor by what it may write: there a status is passed over.
+      // Nor through the spec, where the API server ignores a status.
       const path = `/apis/tenure.dev/v1alpha1/namespaces/${jobs}/multiclusterleases`
       const kind = { apiVersion: 'tenure.dev/v1alpha1', kind: 'MultiClusterLease' }
       const body = { status: forged, spec: { holderIdentity: 'me' } }
@@ -147,7 +147,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       expect(created.body).not.toHaveProperty('status')
     })
 
-    test('have no other right', async () => {
+    test('a candidate has no other right', async () => {
       expect(await rulesOf(candidate, jobs)).toEqual(['multiclusterleases: create, get, patch, watch'])
       expect(await rulesOf(candidate, home)).toEqual([])
       await expect(first(candidate, { namespace: jobs })).rejects.toThrow(/cannot list resource "multiclusterleases"/)
@@ -155,7 +155,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
   })
 
   describe('let a controller', () => {
-    test('follow the resources of all namespaces, and answer', async () => {
+    test('a controller may follow and answer the resources of all namespaces', async () => {
       const resource = await newResource()
       expect(await first(controller, {})).toMatchObject({ type: 'all' })
       const api = resourcesOf(controller)
@@ -173,7 +173,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       expect((await cluster().admin.request('POST', events, event, controller)).status).toBe(201)
     })
 
-    test('write no spec', async () => {
+    test('a controller may not write a spec', async () => {
       const resource = await newResource()
       const api = resourcesOf(controller)
       const patched = api.patchSpec(resource, { holderIdentity: 'me', requests: {} }, call)
@@ -181,7 +181,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       await expect(patched).rejects.toMatchObject({ code: 'UNAUTHORIZED', status: 403 })
       const created = api.create({ ...resource, name: 'made-by-a-controller' }, { requests: {} }, undefined, call)
       await expect(created).rejects.toThrow(/cannot create resource "multiclusterleases"/)
-      // Nor by what it may write: there a spec is passed over.
+      // Nor through the status, where the API server ignores a spec.
       const path = `/apis/tenure.dev/v1alpha1/namespaces/${jobs}/multiclusterleases/${resource.name}/status`
       const body = { spec: { holderIdentity: 'me' }, status: { leader: 'me' } }
       const written = await cluster().admin.request<{ spec: object }>('PATCH', path, body, controller)
@@ -189,7 +189,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       expect(written.body.spec).toEqual({ requests: { one: request } })
     })
 
-    test('elect who answers first, beside itself and nowhere else', async () => {
+    test('a controller may elect the primary controller in its own namespace only', async () => {
       const claim = {
         election: `tenure-controller-${++names}`,
         holder: 'a',
@@ -204,7 +204,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       await expect(elsewhere.acquire(claim, call)).rejects.toMatchObject({ status: 403 })
     })
 
-    test('have no other right', async () => {
+    test('a controller has no other right', async () => {
       const everywhere = ['events: create', 'multiclusterleases/status: patch', 'multiclusterleases: get, list, watch']
       expect(await rulesOf(controller, jobs)).toEqual(everywhere)
       expect(await rulesOf(controller, home)).toEqual([
@@ -215,7 +215,7 @@ describeWithCluster('the rights of deploy/multicluster', (cluster) => {
       ])
     })
 
-    test('do the same in one namespace alone, by the component', async () => {
+    test('a controller has the same rights in one namespace only, with the component', async () => {
       const resource = await newResource()
       expect(await first(limited, { namespace: jobs })).toMatchObject({ type: 'all' })
       expect(await resourcesOf(limited).patchStatus(resource, { leader: 'a' }, undefined, call)).toBeDefined()

@@ -1,4 +1,4 @@
-/** The page in a real browser, on a real service. */
+/** The status page in a real browser, on a real service. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
@@ -38,7 +38,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
   })
   afterAll(() => browser.close())
 
-  test('shows the elections, runs nothing but its own script, asks nobody else and keeps nothing', async () => {
+  test('the page shows the elections, runs only its own script, contacts no other origin, and stores nothing', async () => {
     const { campaign, url } = await scene()
     await campaign('payments', 'node-1', 60_000, { metadata: { zone: 'az-a' } })
     await campaign('payments', 'node-2')
@@ -57,7 +57,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
   })
 
-  test('shows a change as it happens, a leader that died as expired, and a hand-over as another thing', async () => {
+  test('the page shows a change at once, and distinguishes a leader that expired from a handover', async () => {
     const { ask, campaign, url } = await scene()
     await campaign('jobs', 'first', 60_000)
     const { page, faults } = await open(browser, url)
@@ -67,7 +67,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await expect.poll(() => leader.textContent(), patient).toBe('nobody leads')
     await campaign('jobs', 'mortal', 700)
     await expect.poll(() => leader.textContent(), patient).toBe('mortal')
-    // It says nothing any more, as a process that was killed.
+    // It is silent from now on, like a process that was killed.
     await expect.poll(() => leader.textContent(), patient).toBe('nobody leads')
     await page.getByRole('link', { name: 'jobs' }).click()
     await expect
@@ -79,7 +79,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('the bar runs down on the viewer’s clock, and a renewal fills it', async () => {
+  test('the lease bar shrinks on the viewer’s clock, and a renewal refills it', async () => {
     const { ask, campaign, url } = await scene()
     await campaign('jobs', 'a', 20_000)
     const { page } = await open(browser, url)
@@ -89,7 +89,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await expect.poll(left, patient).toBeGreaterThanOrEqual(19)
   })
 
-  test('says that it is behind while the service is gone, and catches up when it is back', async () => {
+  test('the page reports that it is behind while the service is down, and catches up when it is back', async () => {
     const { service, campaign, url } = await scene()
     await campaign('jobs', 'before', 60_000)
     const { page, faults } = await open(browser, url)
@@ -107,14 +107,14 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('turns from live to behind within 3 s when the service freezes, and its bands stop growing', async () => {
+  test('the page turns from live to behind within 3 s when the service freezes, and its bands stop growing', async () => {
     const { service, campaign, url } = await scene()
     await campaign('jobs', 'node-1', 600_000)
     const { page, faults } = await open(browser, `${url}#/groups/jobs`)
     await expect.poll(textOf(page, '.link'), patient).toBe('Live')
     await page.locator('.large .band').waitFor(patient)
     await page.locator('select').selectOption('300000')
-    /** Where the band ends, as a part of the whole, and when that was seen. */
+    /** Returns the end of the band as a fraction of the whole, and when it was measured. */
     const edge = () =>
       page.evaluate(`(() => {
         const [band, line] = ['.large .band', '.large'].map((each) => document.querySelector(each).getBoundingClientRect())
@@ -126,7 +126,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await expect.poll(textOf(page, '.link'), { ...patient, interval: 20 }).toBe('Behind')
     expect(performance.now() - frozenMs).toBeLessThan(3_000)
     await expect.poll(textOf(page, '.banner'), patient).toContain('The server does not answer')
-    // 3 % of five minutes later: the time-line has moved on, and the band has not.
+    // 3 % of five minutes later the timeline has moved, but the band has not.
     await expect.poll(async () => (await edge()).at, patient).toBeLessThan(0.97)
     service.resume()
     await expect.poll(textOf(page, '.link'), patient).toBe('Live')
@@ -134,7 +134,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('gives a node one color everywhere, whichever is seen first', async () => {
+  test('a node has one color everywhere on the page, whichever node is seen first', async () => {
     const { campaign, url, ask } = await scene()
     await campaign('one', 'node-7')
     await campaign('one', 'node-8')
@@ -163,7 +163,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(bands).toEqual([listed['node-7'], listed['node-8']])
   })
 
-  test('shows in the list that the last run of a job failed, and how many standbys are live', async () => {
+  test('the list shows that the last run of a job failed, and how many standbys are live', async () => {
     const { campaign, ask, url } = await scene()
     await campaign('report', 'node-1')
     await campaign('report', 'node-2')
@@ -186,7 +186,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('asks for a token once, says why one was refused, and shows buttons to administrators alone', async () => {
+  test('the page asks for a token once, says why a token was refused, and shows buttons only to administrators', async () => {
     const data = mkdtempSync(join(tmpdir(), 'tenure-page-'))
     onTestFinished(() => rmSync(data, { recursive: true, force: true }))
     const { publicKey, privateKey } = ecKeys()
@@ -216,7 +216,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
     expect(page.url()).not.toContain('eyJ')
     await page.getByRole('button', { name: 'Forget token' }).click()
-    // Pasted into the address of the open page, once with something behind it that makes no sense.
+    // Pasted into the address of the open page, once with invalid text after it.
     await page.evaluate(`location.hash = '#token=eyJ.nonsense!'`)
     await expect.poll(() => page.url(), patient).toBe(`${service.url}/`)
     await page.evaluate(`location.hash = '#token=${token('operator', { admin: true })}'`)
@@ -237,7 +237,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('finds its way in a thousand groups, a page at a time', async () => {
+  test('the page pages through a thousand groups', async () => {
     const { campaign, url } = await scene()
     const names = Array.from({ length: 1_000 }, (_, at) => `group-${String(at).padStart(4, '0')}`)
     for (let at = 0; at < names.length; at += 50) {
@@ -260,7 +260,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('hostile names and metadata run nothing and move nothing', async () => {
+  test('hostile names and metadata run no script and do not break the layout', async () => {
     const { campaign, ask, url } = await scene()
     await campaign('quiet', 'plain')
     await campaign('zz-last', 'plain')
@@ -316,7 +316,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('works behind a path prefix, through a proxy', async () => {
+  test('the page works behind a path prefix through a proxy', async () => {
     const { service, campaign } = await scene()
     await campaign('jobs', 'a')
     const proxy = createServer((incoming, outgoing) => {
@@ -348,7 +348,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('can be used with the keyboard alone, and everything has a name', async () => {
+  test('the page can be used with the keyboard alone, and every element has a name', async () => {
     const { campaign, url } = await scene()
     await campaign('jobs', 'a')
     const { page } = await open(browser, url)
@@ -383,7 +383,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await reach(/^a leads in term 1/)
     await expect.poll(textOf(page, '.told'), patient).toContain('a leads in term 1')
     await reach(/^Remove…$/).catch(async () => {
-      // It is before the time-line: from the top again.
+      // It is before the timeline, so start from the top again.
       await page.keyboard.press('Home')
       await page.evaluate('document.activeElement.blur()')
       await reach(/^Remove…$/)
@@ -400,22 +400,24 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     ['dark', 1280],
     ['light', 390],
     ['dark', 390],
-  ] as const)('is legible in %s at a width of %i, with nothing cut off or wrapped', async (colorScheme, width) => {
-    const { campaign, ask, url } = await scene()
-    const node_id = 'a-node-with-a-rather-long-name-in-a-zone-far-away'
-    await campaign('payments-coordinator', node_id, 3_599_000)
-    const lastDay = new Date(Date.now() - 90_000_000).toISOString()
-    const runs = [{ at: lastDay, ms: 3_723_000, by: node_id, term: 1, result: 'failed', error: 'exit code 3' }]
-    await ask('groups/payments-coordinator/renew', {
-      node_id,
-      term: 1,
-      extend_by_ms: 3_599_000,
-      carry: JSON.stringify({ lastRun: lastDay, runs }),
-    })
-    const { page } = await open(browser, url, { colorScheme, viewport: { width, height: 800 } })
-    await rowOf(page, 'payments').waitFor(patient)
-    /** Texts that are cut off, wrap, or reach out of the box around them. */
-    const broken = `[...document.querySelectorAll('.left, .number:not(.members), .members [aria-hidden], .term, .count, .failed-run, .runs td:first-child, dd, time, .key')]
+  ] as const)(
+    'the page is legible in %s at a width of %i, with nothing cut off or wrapped',
+    async (colorScheme, width) => {
+      const { campaign, ask, url } = await scene()
+      const node_id = 'a-node-with-a-rather-long-name-in-a-zone-far-away'
+      await campaign('payments-coordinator', node_id, 3_599_000)
+      const lastDay = new Date(Date.now() - 90_000_000).toISOString()
+      const runs = [{ at: lastDay, ms: 3_723_000, by: node_id, term: 1, result: 'failed', error: 'exit code 3' }]
+      await ask('groups/payments-coordinator/renew', {
+        node_id,
+        term: 1,
+        extend_by_ms: 3_599_000,
+        carry: JSON.stringify({ lastRun: lastDay, runs }),
+      })
+      const { page } = await open(browser, url, { colorScheme, viewport: { width, height: 800 } })
+      await rowOf(page, 'payments').waitFor(patient)
+      /** Texts that are cut off, wrap, or overflow their box. */
+      const broken = `[...document.querySelectorAll('.left, .number:not(.members), .members [aria-hidden], .term, .count, .failed-run, .runs td:first-child, dd, time, .key')]
       .filter((one) => one.getClientRects().length > 0 && one.textContent !== '')
       .filter((one) => {
         const box = one.closest('td, th, .standing, .card, .tools, body').getBoundingClientRect()
@@ -426,8 +428,8 @@ describeWithPrograms([programs.chromium], 'the page', () => {
         return rows.size > 1 || one.scrollWidth > one.clientWidth + 1 || right > box.right + 1 || left < box.left - 1
       })
       .map((one) => one.className + ': ' + one.textContent)`
-    expect(await page.evaluate(broken)).toEqual([])
-    const contrast = `(selector) => {
+      expect(await page.evaluate(broken)).toEqual([])
+      const contrast = `(selector) => {
       const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
         .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
       const element = document.querySelector(selector)
@@ -436,21 +438,23 @@ describeWithPrograms([programs.chromium], 'the page', () => {
       const [one, other] = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)]
       return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)
     }`
-    const selectors = ['.to', '.leader', '.left', '.count', '.link', '.brand', '.term']
-    for (const selector of selectors) {
-      expect(await page.evaluate(`(${contrast})(${JSON.stringify(selector)})`), selector).toBeGreaterThan(4.5)
-    }
-    const isDark = Number(await page.evaluate(`getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]`)) < 128
-    expect(isDark).toBe(colorScheme === 'dark')
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-    await page.goto(`${url}#/groups/payments-coordinator`)
-    await page.locator('.standing').waitFor(patient)
-    await page.locator('.runs').waitFor(patient)
-    expect(await page.evaluate(broken)).toEqual([])
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-  })
+      const selectors = ['.to', '.leader', '.left', '.count', '.link', '.brand', '.term']
+      for (const selector of selectors) {
+        expect(await page.evaluate(`(${contrast})(${JSON.stringify(selector)})`), selector).toBeGreaterThan(4.5)
+      }
+      const isDark =
+        Number(await page.evaluate(`getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]`)) < 128
+      expect(isDark).toBe(colorScheme === 'dark')
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      await page.goto(`${url}#/groups/payments-coordinator`)
+      await page.locator('.standing').waitFor(patient)
+      await page.locator('.runs').waitFor(patient)
+      expect(await page.evaluate(broken)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    },
+  )
 
-  test('shows any other store by the command, and forgets the secret in its address', async () => {
+  test('tenure page shows any other store and forgets the secret in its address', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tenure-page-store-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const command = join(import.meta.dirname, '../../../packages/cli/bin/tenure.js')
@@ -483,7 +487,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await page.getByRole('link', { name: 'nightly, <i>' }).click()
     await expect.poll(textOf(page, '.who'), patient).toContain('candidate-1 leads')
     expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
-    // Its process is gone, and its lease runs out.
+    // Its process is gone, and its lease expires.
     await end(candidate, 'SIGKILL')
     await expect.poll(textOf(page, '.who'), patient).toContain('Nobody leads')
     await expect.poll(textOf(page, '.changes li'), patient).toContain('expired')

@@ -19,31 +19,35 @@ async function fleet(): Promise<Kitchen> {
 }
 
 describeWithPrograms([programs.faketime], 'a cron job once per fleet', () => {
-  test('is run at its time by one machine, and not again by one whose clock is late', unhurried, async () => {
-    const { folder, lines, machine } = await fleet()
-    const aheadMs = Date.parse('2026-07-01T02:59:48+02:00') - Date.now()
-    const machineAt = (identity: string, lateMs: number) => {
-      const file = join(folder, `clock-${identity}`)
-      writeFileSync(file, `${((aheadMs - lateMs) / 1_000).toFixed(3)}\n`.replace(/^(?=\d)/, '+'))
-      const env = { ...faketimeEnvironment(pathOf(programs.faketime), file), TENURE_IDENTITY: identity }
-      return machine(shown(heading, 'sh'), env)
-    }
-    const first = machineAt('a', 0)
-    await first.says('leads "nightly-report" in term 1')
-    const late = machineAt('b', 20_000)
-    await late.says('a leads "nightly-report"')
-    await vi.waitUntil(() => lines('runs').length > 0, patience)
-    first.child.kill('SIGTERM')
-    expect(await first.ended).toBe(0)
-    // By its clock it is not three o'clock yet. It knows of the run all the same.
-    await late.says('the next run is at 2026-07-02T01:00:00.000Z')
-    late.child.kill('SIGTERM')
-    expect(await late.ended).toBe(0)
-    expect(lines('runs')).toEqual(['2026-07-01T01:00:00.000Z on a'])
-  })
+  test(
+    'cron: one machine runs the job at its time, and a machine whose clock is late does not run it again',
+    unhurried,
+    async () => {
+      const { folder, lines, machine } = await fleet()
+      const aheadMs = Date.parse('2026-07-01T02:59:48+02:00') - Date.now()
+      const machineAt = (identity: string, lateMs: number) => {
+        const file = join(folder, `clock-${identity}`)
+        writeFileSync(file, `${((aheadMs - lateMs) / 1_000).toFixed(3)}\n`.replace(/^(?=\d)/, '+'))
+        const env = { ...faketimeEnvironment(pathOf(programs.faketime), file), TENURE_IDENTITY: identity }
+        return machine(shown(heading, 'sh'), env)
+      }
+      const first = machineAt('a', 0)
+      await first.says('leads "nightly-report" in term 1')
+      const late = machineAt('b', 20_000)
+      await late.says('a leads "nightly-report"')
+      await vi.waitUntil(() => lines('runs').length > 0, patience)
+      first.child.kill('SIGTERM')
+      expect(await first.ended).toBe(0)
+      // By its clock it is not three o'clock yet, but it knows about the run.
+      await late.says('the next run is at 2026-07-02T01:00:00.000Z')
+      late.child.kill('SIGTERM')
+      expect(await late.ended).toBe(0)
+      expect(lines('runs')).toEqual(['2026-07-01T01:00:00.000Z on a'])
+    },
+  )
 })
 
-test('started by cron on three machines, it is run by one of them', unhurried, async () => {
+test('cron: one of three machines runs the job that cron starts on all of them', unhurried, async () => {
   const { lines, machine, folder } = await fleet()
   const settings = shown(heading, 'text').split('\n')
   const job = settings.pop() ?? ''
@@ -53,7 +57,7 @@ test('started by cron on three machines, it is run by one of them', unhurried, a
   expect(here).not.toBe(command)
   const machines = ['a', 'b', 'c'].map((identity) => machine(here, { TENURE_IDENTITY: identity }))
   expect(await Promise.all(machines.map(({ ended }) => ended))).toEqual([0, 0, 0])
-  // What it writes, cron mails.
+  // cron mails everything that the command prints.
   expect(machines.map(({ output }) => output.out + output.error)).toEqual(['', '', ''])
   expect(lines('runs')).toHaveLength(1)
 })

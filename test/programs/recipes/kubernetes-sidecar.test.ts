@@ -36,7 +36,7 @@ test('kubernetes-sidecar: the document shows what the manifest runs', () => {
 })
 
 describeWithCluster('a Kubernetes sidecar', (cluster) => {
-  /** A namespace with all that the manifest has. The service account is there already. */
+  /** Applies the objects of the manifest in a namespace. The service account already exists. */
   const apply = async () => {
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
@@ -46,7 +46,7 @@ describeWithCluster('a Kubernetes sidecar', (cluster) => {
     return tenant
   }
 
-  test('kubernetes-sidecar: makes pods that the strictest standard lets in', async () => {
+  test('kubernetes-sidecar: its pods pass the strictest pod security standard', async () => {
     const { admin, namespace } = cluster()
     const strict = `${namespace}-strict`
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
@@ -61,50 +61,54 @@ describeWithCluster('a Kubernetes sidecar', (cluster) => {
     expect((await admin.request('POST', path, inNamespace(pod, strict))).status).toBe(201)
   })
 
-  test('kubernetes-sidecar: one pod of two works, and the other one when that is deleted', unhurried, async () => {
-    const tenant = await apply()
-    const { folder, put, lines, machine } = kitchen({
-      TENURE_TTL: '6s',
-      KUBECONFIG: '',
-      KUBERNETES_SERVICE_HOST: '127.0.0.1',
-      KUBERNETES_SERVICE_PORT: String(cluster().port),
-    })
-    copyFileSync(exampleFile('kubernetes-sidecar/worker'), join(folder, 'worker'))
-    put('one-round', '#!/bin/sh\necho "$POD in term $TENURE_TERM" >> "$FOLDER/rounds"\n')
-    /** The containers of a pod, which share an address of their own. */
-    const startPod = async (name: string) => {
-      const address = `127.0.0.1:${await freePort()}`
-      const fields: Record<string, string> = { 'metadata.name': name, 'metadata.namespace': tenant.namespace }
-      const env = Object.fromEntries(
-        (sidecar?.env ?? []).map(({ name: variable, valueFrom: { fieldRef } }) => [
-          variable,
-          fields[(fieldRef as { fieldPath: string }).fieldPath] ?? '',
-        ]),
-      )
-      const NODE_OPTIONS = mount('/var/run/secrets/kubernetes.io/serviceaccount', tenant.folder)
-      const args = (sidecar?.args ?? []).join(' ')
-      return {
-        sidecar: machine(`exec tenure ${args}`, { ...env, NODE_OPTIONS, TENURE_LISTEN: address }),
-        program: machine(shown(heading, 'sh'), { POD: name, SIDECAR_URL: `http://${address}` }),
+  test(
+    'kubernetes-sidecar: one of two pods works, and the other one works when the first is deleted',
+    unhurried,
+    async () => {
+      const tenant = await apply()
+      const { folder, put, lines, machine } = kitchen({
+        TENURE_TTL: '6s',
+        KUBECONFIG: '',
+        KUBERNETES_SERVICE_HOST: '127.0.0.1',
+        KUBERNETES_SERVICE_PORT: String(cluster().port),
+      })
+      copyFileSync(exampleFile('kubernetes-sidecar/worker'), join(folder, 'worker'))
+      put('one-round', '#!/bin/sh\necho "$POD in term $TENURE_TERM" >> "$FOLDER/rounds"\n')
+      /** Starts the containers of a pod, which share an address. */
+      const startPod = async (name: string) => {
+        const address = `127.0.0.1:${await freePort()}`
+        const fields: Record<string, string> = { 'metadata.name': name, 'metadata.namespace': tenant.namespace }
+        const env = Object.fromEntries(
+          (sidecar?.env ?? []).map(({ name: variable, valueFrom: { fieldRef } }) => [
+            variable,
+            fields[(fieldRef as { fieldPath: string }).fieldPath] ?? '',
+          ]),
+        )
+        const NODE_OPTIONS = mount('/var/run/secrets/kubernetes.io/serviceaccount', tenant.folder)
+        const args = (sidecar?.args ?? []).join(' ')
+        return {
+          sidecar: machine(`exec tenure ${args}`, { ...env, NODE_OPTIONS, TENURE_LISTEN: address }),
+          program: machine(shown(heading, 'sh'), { POD: name, SIDECAR_URL: `http://${address}` }),
+        }
       }
-    }
-    const works = (pod: string) => vi.waitUntil(() => lines('rounds').some((line) => line.startsWith(pod)), patience)
+      const works = (pod: string) => vi.waitUntil(() => lines('rounds').some((line) => line.startsWith(pod)), patience)
 
-    const first = await startPod('pod-a')
-    await works('pod-a in term 1')
-    const second = await startPod('pod-b')
-    // A pod's sidecars are ended after its other containers.
-    first.program.child.kill('SIGTERM')
-    expect(await first.program.ended).toBe(0)
-    first.sidecar.child.kill('SIGTERM')
-    expect(await first.sidecar.ended).toBe(0)
-    await works('pod-b in term')
-    // Without its sidecar a program does nothing.
-    second.sidecar.child.kill('SIGKILL')
-    await second.sidecar.ended
-    await startPod('pod-c')
-    await works('pod-c in term')
-    const pods = lines('rounds').map((line) => line.slice(0, 5))
-    expect(pods).toEqual(pods.toSorted())
-  })
+      const first = await startPod('pod-a')
+      await works('pod-a in term 1')
+      const second = await startPod('pod-b')
+      // Kubernetes ends the sidecars of a pod after its other containers.
+      first.program.child.kill('SIGTERM')
+      expect(await first.program.ended).toBe(0)
+      first.sidecar.child.kill('SIGTERM')
+      expect(await first.sidecar.ended).toBe(0)
+      await works('pod-b in term')
+      // Without its sidecar, the program does nothing.
+      second.sidecar.child.kill('SIGKILL')
+      await second.sidecar.ended
+      await startPod('pod-c')
+      await works('pod-c in term')
+      const pods = lines('rounds').map((line) => line.slice(0, 5))
+      expect(pods).toEqual(pods.toSorted())
+    },
+  )
 })

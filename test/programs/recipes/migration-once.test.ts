@@ -13,7 +13,7 @@ const command = shown('A database migration once per deploy', 'sh')
 describeWith(postgres, 'a database migration once per deploy', (server) => {
   let databases = 0
 
-  /** Instances of one deploy, on an empty database. */
+  /** Starts the instances of one deploy on an empty database. */
   const deploy = async () => {
     const name = `recipe_${++databases}`
     const admin = await connect(server().url)
@@ -23,7 +23,7 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
     const place = kitchen({ DATABASE_URL: url })
     cpSync(exampleFile('migration-once'), place.folder, { recursive: true })
     place.put('server', '#!/bin/bash\nexec psql -qtA "$DATABASE_URL" -c "select balance from accounts"\n')
-    // psql is installed beside the server, or on the PATH.
+    // psql is installed beside the server, or is on the PATH.
     const path = `${place.folder}:${process.env['PATH']}:${dirname(pathOf(programs.postgres))}`
     const store = `file://${join(place.folder, 'leases')}`
     const instance = () => place.machine(command, { TENURE_STORE: store, PATH: path })
@@ -36,21 +36,25 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
   }
   const files = ['001-accounts.sql', '002-house-account.sql']
 
-  test('migration-once: of three instances one migrates, and all start when it is done', unhurried, async () => {
-    const { instance, applied } = await deploy()
-    const instances = [instance(), instance(), instance()]
-    expect(await Promise.all(instances.map(({ ended }) => ended))).toEqual([0, 0, 0])
-    // What the server reads was written once, and before it started.
-    const said = instances.map(({ output }) => output.out.split('\n').filter(Boolean))
-    for (const lines of said) expect(lines.at(-1)).toBe('100')
-    expect(said.flatMap((lines) => lines.slice(0, -1)).map((line) => line.replace(/ in term \d$/, ''))).toEqual(
-      files.map((file) => `applied ${file}`),
-    )
-    expect(await applied()).toEqual(files)
-  })
+  test(
+    'migration-once: one of three instances migrates, and all start when the migration is done',
+    unhurried,
+    async () => {
+      const { instance, applied } = await deploy()
+      const instances = [instance(), instance(), instance()]
+      expect(await Promise.all(instances.map(({ ended }) => ended))).toEqual([0, 0, 0])
+      // What the server reads was written once, before it started.
+      const said = instances.map(({ output }) => output.out.split('\n').filter(Boolean))
+      for (const lines of said) expect(lines.at(-1)).toBe('100')
+      expect(said.flatMap((lines) => lines.slice(0, -1)).map((line) => line.replace(/ in term \d$/, ''))).toEqual(
+        files.map((file) => `applied ${file}`),
+      )
+      expect(await applied()).toEqual(files)
+    },
+  )
 
   test(
-    'migration-once: one that fails leaves nothing, keeps the server from starting, and can be mended',
+    'migration-once: a failed migration leaves nothing behind, prevents the server from starting, and can be repaired',
     unhurried,
     async () => {
       const { client, instance, applied, migration } = await deploy()
@@ -67,7 +71,7 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
     },
   )
 
-  test('migration-once: the next instance does what a killed one had begun', unhurried, async () => {
+  test('migration-once: the next instance completes the migration of a killed one', unhurried, async () => {
     const { client, instance, applied, migration } = await deploy()
     migration('003-slow.sql', "insert into accounts (id) values ('slow');\nselect pg_sleep(2);\n")
     const first = instance()
@@ -77,7 +81,7 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
     }, patience)
     const second = instance()
     await second.says('waits')
-    // The shell, and tenure in it.
+    // Kills the shell and the tenure process in it.
     process.kill(-(first.child.pid ?? NaN), 'SIGKILL')
     expect(await second.ended).toBe(0)
     expect(await applied()).toEqual([...files, '003-slow.sql'])

@@ -17,7 +17,7 @@ createServer((request, response) => response.end(process.env.TENURE_IDENTITY)).l
 `
 
 describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leader', () => {
-  /** Machines of which one leads, and nginx in a folder of its own, not yet started. */
+  /** Prepares machines of which one leads, and an nginx in its own folder that is not started yet. */
   const prepare = async () => {
     const service = await serve()
     onTestFinished(() => service.stop())
@@ -26,7 +26,7 @@ describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leade
     const nginx = join(place.folder, 'nginx')
     mkdirSync(nginx)
     const port = await freePort()
-    /** The example's server, in an nginx that needs nothing of this machine. */
+    /** The server of the example, in an nginx that uses no files of this machine. */
     const configure = (conf: string) => {
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
         .map((name) => `${name}_temp_path ${nginx}/${name};`)
@@ -52,7 +52,7 @@ describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leade
       expect(command).not.toContain('3000')
       return { name, ...place.machine(`exec ${command}`) }
     }
-    /** The follower, as the document starts it. */
+    /** Starts the follower as the document does. */
     const follow = () => {
       copyFileSync(exampleFile('nginx-follows-leader/follow-leader.mjs'), join(place.folder, 'follow-leader.mjs'))
       const command = shown(heading, 'sh', 1)
@@ -72,7 +72,7 @@ describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leade
   }
   const conf = readFileSync(exampleFile('nginx-follows-leader/my-app.conf'), 'utf8')
 
-  test('nginx-follows-leader: requests go to whoever leads, and are refused while nobody does', unhurried, async () => {
+  test('nginx-follows-leader: requests go to the leader and are refused while there is none', unhurried, async () => {
     const { nginx, configure, startNginx, machine, follow, answers } = await prepare()
     configure(conf)
     writeFileSync(join(nginx, 'leader.conf'), 'upstream my_app { server 127.0.0.1:1 down; }\n')
@@ -94,37 +94,37 @@ describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leade
     expect(follower.child.exitCode).toBe(null)
   })
 
-  test('nginx-follows-leader: a name that is no address does not get into the configuration', unhurried, async () => {
-    const { nginx, service, configure, startNginx, follow, answers } = await prepare()
-    configure(conf)
-    writeFileSync(join(nginx, 'leader.conf'), 'upstream my_app { server 127.0.0.1:1 down; }\n')
-    await startNginx()
-    const evil = '127.0.0.1:1; } server { listen 81; } upstream x { server 127.0.0.1:1'
-    const body = JSON.stringify({ node_id: evil, lease_ttl_ms: 60_000 })
-    const headers = { 'content-type': 'application/json' }
-    const campaign = await fetch(`${service.url}/v1/groups/my-app/campaign`, { method: 'POST', headers, body })
-    expect(await campaign.json()).toMatchObject({ is_leader: true })
-    await follow().says('leads, but is not an address.')
-    await answers('502')
-    expect(readFileSync(join(nginx, 'leader.conf'), 'utf8')).toBe('upstream my_app { server 127.0.0.1:1 down; }\n')
-  })
-
   test(
-    'nginx-follows-leader: an nginx that cannot be reloaded, or a watch that ends, is not passed over',
+    'nginx-follows-leader: an identity that is not an address does not get into the configuration',
     unhurried,
     async () => {
-      const { folder, machine: shell } = kitchen({})
-      const script = exampleFile('nginx-follows-leader/follow-leader.mjs')
-      const failing = shell(`echo '{"leader":null}' | node ${script} ${folder}/leader.conf false`)
-      expect(await failing.ended).not.toBe(0)
-      expect(failing.output.error).toBe('false failed, so nginx keeps its old configuration.\n')
-      const ended = shell(`echo '{"leader":null}' | node ${script} ${folder}/leader.conf true`)
-      expect(await ended.ended).not.toBe(0)
-      expect(ended.output.error).toBe('nobody leads\ntenure watch has ended.\n')
+      const { nginx, service, configure, startNginx, follow, answers } = await prepare()
+      configure(conf)
+      writeFileSync(join(nginx, 'leader.conf'), 'upstream my_app { server 127.0.0.1:1 down; }\n')
+      await startNginx()
+      const evil = '127.0.0.1:1; } server { listen 81; } upstream x { server 127.0.0.1:1'
+      const body = JSON.stringify({ node_id: evil, lease_ttl_ms: 60_000 })
+      const headers = { 'content-type': 'application/json' }
+      const campaign = await fetch(`${service.url}/v1/groups/my-app/campaign`, { method: 'POST', headers, body })
+      expect(await campaign.json()).toMatchObject({ is_leader: true })
+      await follow().says('leads, but is not an address.')
+      await answers('502')
+      expect(readFileSync(join(nginx, 'leader.conf'), 'utf8')).toBe('upstream my_app { server 127.0.0.1:1 down; }\n')
     },
   )
 
-  test('nginx-follows-leader: an upstream that lists all machines finds the leader too', unhurried, async () => {
+  test('nginx-follows-leader: a failed reload of nginx and an ended watch are reported', unhurried, async () => {
+    const { folder, machine: shell } = kitchen({})
+    const script = exampleFile('nginx-follows-leader/follow-leader.mjs')
+    const failing = shell(`echo '{"leader":null}' | node ${script} ${folder}/leader.conf false`)
+    expect(await failing.ended).not.toBe(0)
+    expect(failing.output.error).toBe('false failed, so nginx keeps its old configuration.\n')
+    const ended = shell(`echo '{"leader":null}' | node ${script} ${folder}/leader.conf true`)
+    expect(await ended.ended).not.toBe(0)
+    expect(ended.output.error).toBe('nobody leads\ntenure watch has ended.\n')
+  })
+
+  test('nginx-follows-leader: an upstream that lists all machines also finds the leader', unhurried, async () => {
     const { configure, startNginx, machine, answers } = await prepare()
     const [first, second] = [await machine(), await machine()]
     const listed = shown(heading, 'nginx').replace(address, first.name).replace('10.0.0.18:3000', second.name)

@@ -9,7 +9,7 @@ import { exampleFile, kitchen, patience, shown, unhurried } from '../../recipes/
 const command = shown('A queue with one consumer', 'sh')
 
 describeWith(redis, 'a queue with one consumer', (server) => {
-  /** Machines that share a folder, where a death is noticed at once, and this Redis. */
+  /** Prepares machines that share this Redis and a folder in which a death is noticed at once. */
   const prepare = async (handle: string) => {
     const client = new Redis(server().url)
     onTestFinished(() => client.disconnect())
@@ -24,40 +24,36 @@ describeWith(redis, 'a queue with one consumer', (server) => {
   }
   const jobs = Array.from({ length: 6 }, (_, index) => `job ${index}`)
 
-  test(
-    'queue-consumer: a job whose machine dies is handled by the next leader, and the order stays',
-    unhurried,
-    async () => {
-      const { client, lines, machine, results } = await prepare(
-        // The first attempt at this job takes for ever.
-        'read -r job; echo "$TENURE_IDENTITY $job" >> "$FOLDER/begun"\n' +
-          '[[ "$TENURE_IDENTITY $job" == "a job 2" ]] && sleep 1000; echo "$job by $TENURE_IDENTITY"',
-      )
-      const first = machine('a')
-      await first.says('leads "jobs" in term 1')
-      const second = machine('b')
-      await second.says('a leads "jobs"')
-      await client.rpush('jobs', ...jobs)
-      await vi.waitUntil(() => lines('begun').includes('a job 2'), patience)
-      first.child.kill('SIGKILL')
-      await vi.waitUntil(async () => (await results()).length === jobs.length, patience)
-      expect(await results()).toEqual(jobs.map((job, index) => `${job} by ${index < 2 ? 'a' : 'b'}`))
-      expect(await client.llen('jobs')).toBe(0)
-      expect(lines('begun').filter((line) => line.endsWith('job 2'))).toEqual(['a job 2', 'b job 2'])
-      second.child.kill('SIGTERM')
-      await second.ended
-    },
-  )
+  test('queue-consumer: the next leader handles a job whose machine died, and the order stays', unhurried, async () => {
+    const { client, lines, machine, results } = await prepare(
+      // The first attempt at this job never ends.
+      'read -r job; echo "$TENURE_IDENTITY $job" >> "$FOLDER/begun"\n' +
+        '[[ "$TENURE_IDENTITY $job" == "a job 2" ]] && sleep 1000; echo "$job by $TENURE_IDENTITY"',
+    )
+    const first = machine('a')
+    await first.says('leads "jobs" in term 1')
+    const second = machine('b')
+    await second.says('a leads "jobs"')
+    await client.rpush('jobs', ...jobs)
+    await vi.waitUntil(() => lines('begun').includes('a job 2'), patience)
+    first.child.kill('SIGKILL')
+    await vi.waitUntil(async () => (await results()).length === jobs.length, patience)
+    expect(await results()).toEqual(jobs.map((job, index) => `${job} by ${index < 2 ? 'a' : 'b'}`))
+    expect(await client.llen('jobs')).toBe(0)
+    expect(lines('begun').filter((line) => line.endsWith('job 2'))).toEqual(['a job 2', 'b job 2'])
+    second.child.kill('SIGTERM')
+    await second.ended
+  })
 
   test(
-    'queue-consumer: what a former leader still has under way is refused, and its job stays',
+    'queue-consumer: a write that a former leader still has in flight is refused, and its job stays',
     unhurried,
     async () => {
       const { client, folder, machine, put, results } = await prepare('cat; touch "$FOLDER/begun"; sleep 1000')
       await client.rpush('jobs', 'job 0')
       put('slow', '#!/bin/bash\ncat; echo begun >&2; while [ ! -e "$FOLDER/go" ]; do sleep 0.1; done\n')
       const env = { TENURE_TERM: '0', REDIS_URL: server().url, FOLDER: folder }
-      // A leader of before, which nobody could end: it was paused, together with its supervisor.
+      // A former leader that nobody could end, because it was paused together with its supervisor.
       const former = kitchen(env).machine(`exec ${join(folder, 'consumer')} ${join(folder, 'slow')}`)
       await former.says('begun')
       const leader = machine('b')
@@ -71,7 +67,7 @@ describeWith(redis, 'a queue with one consumer', (server) => {
     },
   )
 
-  test('queue-consumer: a job that fails stays first, and is tried again', unhurried, async () => {
+  test('queue-consumer: a failed job stays first and is retried', unhurried, async () => {
     const { client, machine, results } = await prepare(
       '[ -e "$FOLDER/tried" ] || { touch "$FOLDER/tried"; exit 3; }; cat',
     )

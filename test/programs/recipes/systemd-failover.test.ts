@@ -12,7 +12,7 @@ import { exampleFile, kitchen, patience, shown, unhurried } from '../../recipes/
 const unit = readFileSync(exampleFile('systemd-failover/my-app.service'), 'utf8')
 const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
 
-/** Listens on a port that only one process can have, so that it would fail beside another one. */
+/** Listens on a port that only one process can use, so that it would fail beside another one. */
 const app = `#!${process.execPath}
 const { createServer } = require('node:http')
 const { TENURE_IDENTITY, TENURE_TERM, PORT } = process.env
@@ -26,10 +26,10 @@ test('systemd-failover: the document shows the lines of the unit', () => {
 })
 
 describeWithPrograms([programs.systemd], 'systemd-failover, to systemd', () => {
-  test('there is nothing wrong with the unit', () => {
+  test('systemd-failover: systemd-analyze finds no error in the unit', () => {
     const { folder } = kitchen({})
     const path = join(folder, 'my-app.service')
-    // It looks for the program, which is not installed here.
+    // systemd-analyze looks for the program, which is not installed here.
     writeFileSync(path, unit.replace('/usr/bin/tenure', process.execPath))
     const { status, stderr } = spawnSync(pathOf(programs.systemd), ['verify', path], { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
@@ -43,7 +43,7 @@ async function pair() {
   const { folder, put, machine } = kitchen({ PORT: String(port), TENURE_STORE: service.url, TENURE_TTL: '4s' })
   put('my-app', app)
   expect(valueOf('Environment')).toMatch(/^TENURE_STORE=/)
-  /** What systemd starts on a machine of this name, with `%H` as it fills it in. */
+  /** Starts what systemd starts on a machine of this name, with `%H` replaced. */
   const start = (host: string) => {
     const command = valueOf('ExecStart').replace('%H', host).replaceAll('/usr/bin/', `${folder}/`)
     expect(command).not.toContain('%')
@@ -59,7 +59,7 @@ async function pair() {
   return { service, start, answers }
 }
 
-/** The first machine leads, and the second one waits. */
+/** Starts a pair in which the first machine leads and the second one waits. */
 async function ledPair() {
   const both = await pair()
   const first = both.start('host-a')
@@ -70,11 +70,11 @@ async function ledPair() {
 }
 
 test(
-  'systemd-failover: the second machine starts the program when the first one has stopped it',
+  'systemd-failover: the second machine starts the program after the first one has stopped it',
   unhurried,
   async () => {
     const { answers, first, second } = await ledPair()
-    // systemctl stop, with KillMode=mixed: to the main process alone.
+    // systemctl stop with KillMode=mixed signals only the main process.
     expect(valueOf('KillMode')).toBe('mixed')
     first.child.kill('SIGTERM')
     await answers(/^host-b in term/)
@@ -85,7 +85,7 @@ test(
 )
 
 test(
-  'systemd-failover: the second machine starts it when the first one is gone, and systemd brings that back',
+  'systemd-failover: the second machine starts the program when the first one is gone, and systemd restarts the first',
   unhurried,
   async () => {
     const { start, answers, first, second } = await ledPair()
@@ -97,22 +97,18 @@ test(
   },
 )
 
-test(
-  'systemd-failover: without the store the program is stopped, and it starts again with the store',
-  unhurried,
-  async () => {
-    const { service, start, answers } = await pair()
-    const first = start('host-a')
-    await answers(/^host-a in term 1$/)
-    await service.kill('SIGKILL')
-    await vi.waitUntil(() => first.output.out.includes('winds down'), patience)
-    await service.start()
-    await answers(/^host-a in term [2-9]$/)
-  },
-)
+test('systemd-failover: the program stops without the store, and starts again with it', unhurried, async () => {
+  const { service, start, answers } = await pair()
+  const first = start('host-a')
+  await answers(/^host-a in term 1$/)
+  await service.kill('SIGKILL')
+  await vi.waitUntil(() => first.output.out.includes('winds down'), patience)
+  await service.start()
+  await answers(/^host-a in term [2-9]$/)
+})
 
 test(
-  'systemd-failover: systemd waits for longer than tenure needs, and not for a wrong setting',
+  'systemd-failover: systemd waits longer than tenure needs, and does not restart it on a wrong setting',
   unhurried,
   async () => {
     expect(Number(valueOf('TimeoutStopSec'))).toBeGreaterThan(30)

@@ -14,13 +14,13 @@ import { describeWith, describeWithPrograms, describeWithRight } from '../../ser
 const document = 'docs/guide/two-machines.md'
 const blocks = findBlocks(document, readDocument(document)).filter(({ info }) => info[0] === 'sh')
 
-/** The commands to type at a place, in their order. */
+/** Returns the commands to type at a place, in order. */
 const commandsAt = (place: string) => blocks.filter(({ info }) => info[1] === place).map(({ code }) => code)
 
-/** Commands that are shown and not run as they are, by a word in them. */
+/** Returns a block that is shown but not run as it is, by a word in it. */
 const shownWith = (word: string) => blocks.find(({ code }) => code.includes(word))?.code ?? ''
 
-/** A folder for each machine, with the command as npm installs it. */
+/** Creates a folder for each machine, with the command as npm installs it. */
 async function install() {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-machines-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
@@ -47,70 +47,74 @@ const noNetwork = process.env['CI'] === 'true' ? undefined : whyNoNetwork()
 
 describeWithPrograms([programs.ip], 'Two machines in ten minutes', () => {
   describeWithRight(noNetwork, 'from npm install on machine one', () => {
-    test('to a failover on machine two, and back after its token is revoked', { timeout: 420_000 }, async () => {
-      const { machines, path } = await install()
-      const [folderOne, folderTwo] = machines
-      const network = await openNetwork()
-      onTestFinished(() => network.close())
-      const [one, two] = network.hosts
-      const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
-      const env = { ...clean, PATH: `${path}:${process.env['PATH'] ?? ''}` }
-      const onOne = (script: string, more = {}) =>
-        startMachine(one.shell(script), { cwd: folderOne, env: { ...env, ...more } })
-      const onTwo = (script: string) => startMachine(two.shell(script), { cwd: folderTwo, env })
-      const [prepare = '', job = '', lockOut = ''] = commandsAt('one')
-      const [standby = '', ask = ''] = commandsAt('two')
-      const [serve = ''] = commandsAt('serve')
-      expect([commandsAt('one').length, commandsAt('two').length, commandsAt('serve').length]).toEqual([3, 2, 1])
+    test(
+      'the guide leads from npm install on machine one to a failover on machine two, and back after its token is revoked',
+      { timeout: 420_000 },
+      async () => {
+        const { machines, path } = await install()
+        const [folderOne, folderTwo] = machines
+        const network = await openNetwork()
+        onTestFinished(() => network.close())
+        const [one, two] = network.hosts
+        const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
+        const env = { ...clean, PATH: `${path}:${process.env['PATH'] ?? ''}` }
+        const onOne = (script: string, more = {}) =>
+          startMachine(one.shell(script), { cwd: folderOne, env: { ...env, ...more } })
+        const onTwo = (script: string) => startMachine(two.shell(script), { cwd: folderTwo, env })
+        const [prepare = '', job = '', lockOut = ''] = commandsAt('one')
+        const [standby = '', ask = ''] = commandsAt('two')
+        const [serve = ''] = commandsAt('serve')
+        expect([commandsAt('one').length, commandsAt('two').length, commandsAt('serve').length]).toEqual([3, 2, 1])
 
-      const prepared = onOne(`set -e\n${prepare}`)
-      expect([await prepared.ended, prepared.output.error]).toEqual([0, ''])
-      const [, id = ''] = /machine-2\.token is for machine-2, .* Its id is (\S+)/.exec(prepared.output.out) ?? []
-      const [, carried = ''] = /^scp -p (.*) machine-2:$/m.exec(shownWith('scp')) ?? []
-      for (const name of carried.split(' ')) {
-        copyFileSync(join(folderOne, name), join(folderTwo, name))
-        chmodSync(join(folderTwo, name), statSync(join(folderOne, name)).mode)
-      }
-      expect(carried.split(' ')).toEqual(['machine-2.token', 'service.pem'])
+        const prepared = onOne(`set -e\n${prepare}`)
+        expect([await prepared.ended, prepared.output.error]).toEqual([0, ''])
+        const [, id = ''] = /machine-2\.token is for machine-2, .* Its id is (\S+)/.exec(prepared.output.out) ?? []
+        const [, carried = ''] = /^scp -p (.*) machine-2:$/m.exec(shownWith('scp')) ?? []
+        for (const name of carried.split(' ')) {
+          copyFileSync(join(folderOne, name), join(folderTwo, name))
+          chmodSync(join(folderTwo, name), statSync(join(folderOne, name)).mode)
+        }
+        expect(carried.split(' ')).toEqual(['machine-2.token', 'service.pem'])
 
-      const service = onOne(serve)
-      await service.says('the service is listening')
-      const first = onOne(job)
-      await first.says('working on machine-1, term 1')
-      const second = onTwo(standby)
-      await vi.waitUntil(() => second.output.error.includes('machine-1'), patience)
-      const leader = onTwo(ask)
-      expect(await leader.ended).toBe(0)
-      expect(leader.output.out).toContain('machine-1')
+        const service = onOne(serve)
+        await service.says('the service is listening')
+        const first = onOne(job)
+        await first.says('working on machine-1, term 1')
+        const second = onTwo(standby)
+        await vi.waitUntil(() => second.output.error.includes('machine-1'), patience)
+        const leader = onTwo(ask)
+        expect(await leader.ended).toBe(0)
+        expect(leader.output.out).toContain('machine-1')
 
-      // The hard way: nobody gives the lease back.
-      first.child.kill('SIGKILL')
-      await second.says('working on machine-2, term 2')
-      expect(first.output.out).not.toContain('term 2')
+        // A hard kill, so the lease is not released.
+        first.child.kill('SIGKILL')
+        await second.says('working on machine-2, term 2')
+        expect(first.output.out).not.toContain('term 2')
 
-      const third = onOne(job)
-      await vi.waitUntil(() => third.output.error.includes('machine-2'), patience)
-      const locked = onOne(`set -e\n${lockOut}`, { ID: id })
-      expect([await locked.ended, locked.output.error]).toEqual([0, ''])
-      await third.says('working on machine-1, term 3')
-      await vi.waitUntil(() => second.output.error.includes('revoked'), patience)
-      expect(second.output.out).not.toContain('term 3')
-      const refused = onTwo(ask)
-      expect(await refused.ended).toBe(69)
-      expect(refused.output.error).toContain('What was shown has been revoked.')
+        const third = onOne(job)
+        await vi.waitUntil(() => third.output.error.includes('machine-2'), patience)
+        const locked = onOne(`set -e\n${lockOut}`, { ID: id })
+        expect([await locked.ended, locked.output.error]).toEqual([0, ''])
+        await third.says('working on machine-1, term 3')
+        await vi.waitUntil(() => second.output.error.includes('revoked'), patience)
+        expect(second.output.out).not.toContain('term 3')
+        const refused = onTwo(ask)
+        expect(await refused.ended).toBe(69)
+        expect(refused.output.error).toContain('The credential has been revoked.')
 
-      const tokens = ['machine-1.token', 'machine-2.token', 'admin.token'].map((name) =>
-        readFileSync(join(folderOne, name), 'utf8').trim(),
-      )
-      const all = [prepared, service, first, second, third, leader, locked, refused]
-      const said = all.map(({ output }) => output.out + output.error).join('')
-      for (const token of tokens) expect(said).not.toContain(token)
-    })
+        const tokens = ['machine-1.token', 'machine-2.token', 'admin.token'].map((name) =>
+          readFileSync(join(folderOne, name), 'utf8').trim(),
+        )
+        const all = [prepared, service, first, second, third, leader, locked, refused]
+        const said = all.map(({ output }) => output.out + output.error).join('')
+        for (const token of tokens) expect(said).not.toContain(token)
+      },
+    )
   })
 })
 
 describeWith(postgres, 'Two machines in ten minutes, with a database instead', (server) => {
-  test('leads from nothing to a job that fails over', unhurried, async () => {
+  test('the guide with a database leads from an empty folder to a job that fails over', unhurried, async () => {
     const [examine = '', job = '', ask = ''] = commandsAt('database')
     expect(commandsAt('database')).toHaveLength(3)
     const { machine } = kitchen({ TENURE_STORE: server().url })
@@ -131,7 +135,7 @@ describeWith(postgres, 'Two machines in ten minutes, with a database instead', (
     await second.says('working on second, term 2')
     await first.ended
 
-    // The hard way: nobody gives the lease back.
+    // A hard kill, so the lease is not released.
     const third = start('third')
     await vi.waitUntil(() => third.output.error.includes('second'), patience)
     second.child.kill('SIGKILL')

@@ -1,8 +1,8 @@
-// Leads twice in each store that is named, steps down in between, and tells what happened. It is run by every runtime.
+// Leads twice in each named store, steps down in between, and reports what happened. Every runtime runs it.
 import { Elector } from 'tenure'
 import { openStore } from 'tenure/stores'
 
-// The other entry points must at least be understood.
+// The other entry points must at least load.
 await import('tenure/conformance')
 await import('tenure/fencing')
 await import('tenure/kubernetes')
@@ -12,7 +12,7 @@ await import('tenure/testing')
 /** @param {string} url */
 async function leadTwice(url) {
   const store = await openStore(url)
-  // What a standby sees meanwhile.
+  // What a standby sees in the meantime.
   const watched = new AbortController()
   const seen = new Set()
   const watching = (async () => {

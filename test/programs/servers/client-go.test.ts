@@ -16,7 +16,7 @@ function candidate({ url, caFile, adminToken, namespace }: ApiServer, lease: str
 describeWithCluster(
   'a candidate of client-go',
   (cluster) => {
-    test('leads, releases when asked to end, and is followed', async () => {
+    test('a client-go candidate leads, releases on SIGTERM, and has a successor', async () => {
       const beforeMs = nowMs()
       const one = candidate(cluster(), 'clean', 'one')
       const started = await one.first('started')
@@ -30,12 +30,12 @@ describeWithCluster(
       const stopped = await one.first('stopped')
       const followed = await two.first('started')
       expect(followed.transitions).toBe(1)
-      // Far sooner than the lease would have run out.
+      // Much earlier than the lease would have expired.
       expect(followed.monotonicMs - stopped.monotonicMs).toBeLessThan(timings.leaseDurationMs - timings.retryPeriodMs)
       await expect(one.first('started', { laterThanMs: stopped.monotonicMs })).rejects.toThrow(/one has ended/)
     })
 
-    test('campaigns again when it was paused for too long', async () => {
+    test('a client-go candidate campaigns again after a long pause', async () => {
       const one = candidate(cluster(), 'paused', 'one')
       await one.first('started')
       const two = candidate(cluster(), 'paused', 'two')

@@ -13,7 +13,7 @@ const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectRevie
 const reviews = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 
 describeWithOwnCluster('a cluster', (cluster) => {
-  test('lets the admin write, and others only once a role says so', async () => {
+  test('the test cluster lets the admin write, and others only when a role allows it', async () => {
     const { admin, tokenOf } = cluster()
     expect((await admin.request('POST', leases, lease('first'))).status).toBe(201)
     expect((await admin.request('GET', `${leases}/first`, undefined, tokenOf('restricted'))).status).toBe(403)
@@ -27,7 +27,7 @@ describeWithOwnCluster('a cluster', (cluster) => {
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'restricted' }],
     }
     expect((await admin.request('POST', `${roles}/rolebindings`, binding)).status).toBe(201)
-    // The authorizer learns of a new role by a watch.
+    // The authorizer learns about a new role through a watch.
     const asked = async (user: 'restricted' | 'stranger') =>
       (await admin.request('GET', `${leases}/first`, undefined, tokenOf(user))).status
     await expect.poll(() => asked('restricted'), { timeout: 5_000 }).toBe(200)
@@ -35,7 +35,7 @@ describeWithOwnCluster('a cluster', (cluster) => {
     expect((await admin.request('GET', `${leases}/first`, undefined, 'no such token')).status).toBe(401)
   })
 
-  test('patches and deletes', async () => {
+  test('the test cluster patches and deletes objects', async () => {
     const { admin } = cluster()
     await admin.request('POST', leases, lease('second'))
     const patch = { spec: { holderIdentity: 'somebody' } }
@@ -44,7 +44,7 @@ describeWithOwnCluster('a cluster', (cluster) => {
     expect((await admin.request('GET', `${leases}/second`)).status).toBe(404)
   })
 
-  test('knows the bearer of a client certificate', async () => {
+  test('the test cluster recognizes a client certificate', async () => {
     const { url, ca, clientCertificate } = cluster()
     const { body } = await requestJson<Self>({
       url,
@@ -58,7 +58,7 @@ describeWithOwnCluster('a cluster', (cluster) => {
     expect(body.status.userInfo.groups).toContain('some:group')
   })
 
-  test('gives out tokens of service accounts', async () => {
+  test('the test cluster issues tokens of service accounts', async () => {
     const { admin } = cluster()
     const accounts = '/api/v1/namespaces/default/serviceaccounts'
     await admin.request('POST', accounts, { metadata: { name: 'robot' } })
@@ -68,12 +68,12 @@ describeWithOwnCluster('a cluster', (cluster) => {
     expect(self.body.status.userInfo.username).toBe('system:serviceaccount:default:robot')
   })
 
-  test('is refused by whoever does not know its certificate', async () => {
+  test('a client that does not trust the certificate of the test cluster refuses it', async () => {
     const { url, adminToken: token } = cluster()
     await expect(requestJson({ url, ca: '', token, path: '/readyz' })).rejects.toThrow(/certificate/)
   })
 
-  test('keeps its objects, port and certificate over a crash', async () => {
+  test('the test cluster keeps its objects, port, and certificate over a crash', async () => {
     const { admin, restart } = cluster()
     await admin.request('POST', leases, lease('kept'))
     const { pid } = cluster()
@@ -82,7 +82,7 @@ describeWithOwnCluster('a cluster', (cluster) => {
     expect((await admin.request('GET', `${leases}/kept`)).status).toBe(200)
   })
 
-  test('refuses while it is down, and hangs while it is paused', async () => {
+  test('the test cluster refuses connections while it is down, and hangs while it is paused', async () => {
     const { admin, url, ca, kill, start, pause, resume } = cluster()
     await kill('SIGTERM')
     await expect(admin.request('GET', '/readyz')).rejects.toThrow(/ECONNREFUSED/)
@@ -93,7 +93,7 @@ describeWithOwnCluster('a cluster', (cluster) => {
     expect((await admin.request('GET', '/readyz')).status).toBe(200)
   })
 
-  test('stands beside another', async () => {
+  test('two test clusters can run at the same time', async () => {
     const other = await startCluster()
     try {
       await other.admin.request('POST', leases, lease('elsewhere'))

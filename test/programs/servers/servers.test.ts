@@ -37,14 +37,14 @@ test('a program is found on PATH', () => {
   expect(find(program)).toEqual({ path: join(folder, 'example-server') })
 })
 
-test('a program is found where a distribution keeps several versions', () => {
+test('a program is found where a distribution installs several versions', () => {
   const folder = folderWith('example-server')
   const directories = [`${folder.slice(0, folder.lastIndexOf('/'))}/*`]
   vi.stubEnv('PATH', '')
   expect(find({ ...program, directories })).toEqual({ path: join(folder, 'example-server') })
 })
 
-test('the variable comes first, and a wrong one is not passed over', () => {
+test('the variable takes precedence, and a wrong value is not ignored', () => {
   vi.stubEnv('PATH', folderWith('example-server'))
   const given = join(folderWith('other'), 'other')
   vi.stubEnv(program.variable, given)
@@ -53,18 +53,18 @@ test('the variable comes first, and a wrong one is not passed over', () => {
   expect(find(program)).toEqual({ missing: expect.stringContaining(`${program.variable}=${given}-gone`) })
 })
 
-test('a folder in a variable comes before PATH', () => {
+test('a folder in a variable takes precedence over PATH', () => {
   vi.stubEnv('PATH', folderWith('example-server'))
   const folder = folderWith('example-server')
   vi.stubEnv('TENURE_EXAMPLE_FOLDER', folder)
   expect(find(program)).toEqual({ path: join(folder, 'example-server') })
 })
 
-test('what is missing is said with the command that gets it', () => {
-  expect(find(program)).toEqual({ missing: expect.stringMatching(/no example-server .* npm run servers/) })
+test('a missing program is reported with the command that installs it', () => {
+  expect(find(program)).toEqual({ missing: expect.stringMatching(/example-server is not installed.*npm run servers/) })
 })
 
-test('a Go program has a new name in the cache when its module changes', () => {
+test('a Go program gets a new name in the cache when its module changes', () => {
   const goModule = folderWith('main.go')
   const built: Program = { ...program, source: { goModule, buildMinutes: 1 } }
   const before = cachePath(built)
@@ -79,7 +79,7 @@ function expectGone({ pid, directory }: { pid: number; directory: string }): voi
 }
 
 describe.each([redis, postgres, etcd])('$name', (kind) => {
-  test.runIf('path' in find(kind.program))('leaves no process and no data behind', async () => {
+  test.runIf('path' in find(kind.program))('a stopped server leaves no process and no data behind', async () => {
     const server = await start(kind)
     const { pid, directory } = server
     expect(existsSync(directory)).toBe(true)
@@ -91,7 +91,7 @@ describe.each([redis, postgres, etcd])('$name', (kind) => {
 const hasCluster = clusterPrograms.every((needed) => 'path' in find(needed))
 
 test.runIf(hasCluster)(
-  'a cluster leaves no process and no data behind, also if its parts are down or paused',
+  'a test cluster leaves no process and no data behind, even if its parts are down or paused',
   async () => {
     const cluster = await startCluster()
     const parts = [cluster, cluster.etcd].map(({ pid, directory }) => ({ pid, directory }))
@@ -124,8 +124,8 @@ test.runIf('path' in find(etcd.program))(
   },
 )
 
-test('a server that does not start says why', async () => {
+test('a server that does not start reports why', async () => {
   const folder = folderWith('failing')
   writeFileSync(join(folder, 'failing'), '#!/bin/sh\necho the disk is gone >&2\nexit 1\n')
-  await expect(start(redis, join(folder, 'failing'))).rejects.toThrow(/Redis did not get ready.*the disk is gone/s)
+  await expect(start(redis, join(folder, 'failing'))).rejects.toThrow(/Redis was not ready in time.*the disk is gone/s)
 })

@@ -1,4 +1,4 @@
-/** The alerts in deploy/prometheus: tried by promtool, and by a Prometheus that scrapes a service to which it happens. */
+/** The alerts in deploy/prometheus, tested by promtool and by a Prometheus that scrapes a service with faults. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, renameSync } from 'node:fs'
@@ -18,7 +18,7 @@ const folder = join(root, 'deploy/prometheus')
 const read = (name: string) => readFileSync(join(folder, name), 'utf8')
 const patience = { timeout: 30_000, interval: 100 }
 
-/** The same rules, sixty times as fast: what takes a minute takes a second. */
+/** Returns the same rules sixty times as fast: a minute becomes a second. */
 function faster(text: string): string {
   const seconds = { s: 1, m: 60 } as const
   return text.replaceAll(/(?<=for: |\[)(\d+)([sm])\b/g, (_, count: string, unit: 's' | 'm') => {
@@ -31,7 +31,7 @@ interface Alert {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** A service, a run that campaigns in it, and a Prometheus that watches both. */
+/** Starts a service, a `tenure run` that campaigns in it, and a Prometheus that scrapes both. */
 async function scene(...flags: string[]) {
   const service = await serve('--min-ttl', '1s', ...flags)
   onTestFinished(() => service.stop())
@@ -52,7 +52,7 @@ async function scene(...flags: string[]) {
     service,
     firing,
     fires: (alertname: string, of = '') => expect.poll(() => firing(alertname), patience).toContain(of),
-    /** Does harm until it is told: Prometheus asks late on a busy machine, and what it counts has passed by then. */
+    /** Repeats a fault until the alert fires. On a busy machine Prometheus scrapes late and misses a short fault. */
     async firesAfter(harm: (time: number) => Promise<unknown>, alertname: string, of = '') {
       const isTold = async () => (await firing(alertname)).includes(of)
       for (let time = 1; time <= 20 && !(await isTold()); time++) {
@@ -74,7 +74,7 @@ async function scene(...flags: string[]) {
   }
 }
 
-/** A run that campaigns in "report". Gives `host:port` of its metrics. */
+/** Starts a `tenure run` that campaigns in "report". Returns `host:port` of its metrics. */
 async function candidate(url: string): Promise<string> {
   const tenure = join(root, 'packages/cli/bin/tenure.js')
   const args = ['run', 'report', '--store', url, '--ttl', '3s', '--metrics', '0', '--', 'sleep', '1000']
@@ -91,7 +91,7 @@ async function candidate(url: string): Promise<string> {
 }
 
 describeWithPrograms([programs.promtool], 'the alerts of the service', () => {
-  test('are valid, and come when they should and not sooner', () => {
+  test('the alerts of the service are valid and fire when they should, and not earlier', () => {
     const promtool = (...args: string[]) =>
       execFileSync(pathOf(programs.promtool), args, { cwd: folder, stdio: 'pipe' })
     promtool('check', 'rules', '--lint-fatal', 'service-rules.yaml')
@@ -100,53 +100,57 @@ describeWithPrograms([programs.promtool], 'the alerts of the service', () => {
 })
 
 describeWithPrograms([programs.prometheus], 'alerts of a Prometheus that scrapes a service', () => {
-  test('ask for figures that there are, and each fires when its fault happens', { timeout: 240_000 }, async () => {
-    const on = await scene('--metrics-groups', 'payments,report,calm,flappy')
-    const shown = electionMetrics().text() + (await (await fetch(`${on.service.url}/metrics`)).text())
-    const names = read('service-rules.yaml').match(/\b(?:nodejs|tenure)_\w+/g) ?? []
-    for (const name of names) expect(shown).toContain(`# TYPE ${name.replace(/_(bucket|count)$/, '')} `)
+  test(
+    'the alerts of the service use existing metrics, and each fires when its fault occurs',
+    { timeout: 240_000 },
+    async () => {
+      const on = await scene('--metrics-groups', 'payments,report,calm,flappy')
+      const shown = electionMetrics().text() + (await (await fetch(`${on.service.url}/metrics`)).text())
+      const names = read('service-rules.yaml').match(/\b(?:nodejs|tenure)_\w+/g) ?? []
+      for (const name of names) expect(shown).toContain(`# TYPE ${name.replace(/_(bucket|count)$/, '')} `)
 
-    expect(await on.ask('calm', 'campaign', { lease_ttl_ms: 600_000 })).toBe(200)
-    await on.fires('GroupWithoutLeader', 'payments')
-    expect(await on.firing('GroupWithoutLeader')).not.toContain('calm')
-    await expect.poll(() => on.firing('GroupWithoutLeader'), patience).not.toContain('report')
-    expect(await on.ask('payments', 'campaign', { lease_ttl_ms: 600_000 })).toBe(200)
-    let term = 0
-    const flap = async () => {
-      for (let time = 1; time <= 6; time++) {
-        term += 1
-        await on.ask('flappy', 'campaign', { lease_ttl_ms: 60_000 })
-        await expect.poll(() => on.value('tenure_group_term{group="flappy"}'), patience).toBe(term)
-        await on.ask('flappy', 'resign', { term })
+      expect(await on.ask('calm', 'campaign', { lease_ttl_ms: 600_000 })).toBe(200)
+      await on.fires('GroupWithoutLeader', 'payments')
+      expect(await on.firing('GroupWithoutLeader')).not.toContain('calm')
+      await expect.poll(() => on.firing('GroupWithoutLeader'), patience).not.toContain('report')
+      expect(await on.ask('payments', 'campaign', { lease_ttl_ms: 600_000 })).toBe(200)
+      let term = 0
+      const flap = async () => {
+        for (let time = 1; time <= 6; time++) {
+          term += 1
+          await on.ask('flappy', 'campaign', { lease_ttl_ms: 60_000 })
+          await expect.poll(() => on.value('tenure_group_term{group="flappy"}'), patience).toBe(term)
+          await on.ask('flappy', 'resign', { term })
+        }
       }
-    }
-    await on.firesAfter(flap, 'GroupChangesLeaderOften', 'flappy')
-    const renewInVain = async () => {
-      for (let time = 0; time < 9; time++) await on.ask('flappy', 'renew', { term: 1, extend_by_ms: 60_000 })
-    }
-    await on.firesAfter(renewInVain, 'RenewalsFail')
-    // Nothing is left to say of payments, and nothing was wrong with the others.
-    await expect.poll(() => on.firing('GroupWithoutLeader'), patience).toEqual(['flappy'])
-    expect(await on.firing('NoActiveReplica')).toEqual([])
+      await on.firesAfter(flap, 'GroupChangesLeaderOften', 'flappy')
+      const renewInVain = async () => {
+        for (let time = 0; time < 9; time++) await on.ask('flappy', 'renew', { term: 1, extend_by_ms: 60_000 })
+      }
+      await on.firesAfter(renewInVain, 'RenewalsFail')
+      // No alert about payments remains, and the others were never affected.
+      await expect.poll(() => on.firing('GroupWithoutLeader'), patience).toEqual(['flappy'])
+      expect(await on.firing('NoActiveReplica')).toEqual([])
 
-    // Of the run, whose renewals nobody answers.
-    const pause = async () => {
+      // Pauses the service, so that nobody answers the renewals of the run.
+      const pause = async () => {
+        on.service.resume()
+        await expect.poll(() => on.value('leader_election_master_status'), patience).toBe(1)
+        on.service.pause()
+        await on.fires('NoActiveReplica')
+      }
+      await on.firesAfter(pause, 'RenewalsFail', 'report')
+      const stall = async () => {
+        on.service.pause()
+        await on.fires('NoActiveReplica')
+        on.service.resume()
+      }
+      await on.firesAfter(stall, 'EventLoopNearLease')
       on.service.resume()
-      await expect.poll(() => on.value('leader_election_master_status'), patience).toBe(1)
-      on.service.pause()
-      await on.fires('NoActiveReplica')
-    }
-    await on.firesAfter(pause, 'RenewalsFail', 'report')
-    const stall = async () => {
-      on.service.pause()
-      await on.fires('NoActiveReplica')
-      on.service.resume()
-    }
-    await on.firesAfter(stall, 'EventLoopNearLease')
-    on.service.resume()
-    await on.rests('NoActiveReplica')
+      await on.rests('NoActiveReplica')
 
-    renameSync(join(on.service.directory, 'data'), join(on.service.directory, 'moved'))
-    await on.fires('StoreCannotBeWritten')
-  })
+      renameSync(join(on.service.directory, 'data'), join(on.service.directory, 'moved'))
+      await on.fires('StoreCannotBeWritten')
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** Everything in the compose file runs here as it is written there, on loopback and with ports of its own. */
+/** Everything in the compose file runs here as it is written there, on loopback and with other ports. */
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,12 +29,12 @@ describeWithPrograms([programs.etcd, programs.haproxy, programs.openssl], 'the c
   const others: ChildProcess[] = []
   let url: string
 
-  /** As it is said in a container of this name, said here. */
+  /** Translates a text from a container of this name to this machine. */
   const here = (name: string, text: string) =>
     text
       .replace(/0\.0\.0\.0:(\d+)$/, (_, port: string) => `127.0.0.1:${ports.get(`${name}:${port}`)}`)
       .replace(/^--listen=:(\d+)$/, (_, port: string) => `--listen=127.0.0.1:${ports.get(`${name}:${port}`)}`)
-      // Certificates are for names; etcd wants addresses.
+      // Certificates are for names, but etcd needs addresses.
       .replaceAll(/(tenure-\d:\d+)/g, (place) => `localhost:${ports.get(place)}`)
       .replaceAll(/(etcd-\d:\d+)/g, (place) => `127.0.0.1:${ports.get(place)}`)
       .replace('/etc/tenure', config)
@@ -79,7 +79,7 @@ describeWithPrograms([programs.etcd, programs.haproxy, programs.openssl], 'the c
     rmSync(folder, { recursive: true })
   })
 
-  test('comes up as three replicas, of which one is active', async () => {
+  test('the compose file starts three replicas, one of which is active', async () => {
     const { replicas: shown, active } = await status()
     expect(shown.map(({ role }) => role)).toEqual(['active', 'follower', 'follower'])
     const addresses = [1, 2, 3].map((at) => `https://localhost:${ports.get(`tenure-${at}:7071`)}`)
@@ -88,7 +88,7 @@ describeWithPrograms([programs.etcd, programs.haproxy, programs.openssl], 'the c
   })
 
   test(
-    'is led through the balancer, and goes on after the active replica was killed',
+    'a candidate leads through the load balancer of the compose file, even after the active replica was killed',
     { timeout: 60_000 },
     async () => {
       await tenure('campaign', 'jobs', '--identity', 'operator', '--ttl', '5m')

@@ -50,7 +50,7 @@ function newFolder(): string {
   return folder
 }
 
-test('cron-once-per-fleet: of five machines one runs the job, and one that is late does not run it again', async () => {
+test('cron-once-per-fleet: one of five machines runs the job, and a late machine does not run it again', async () => {
   const { url } = await service()
   const log = join(newFolder(), 'log')
   const work = ['sh', '-c', `echo "term $TENURE_TERM" >> ${log}`]
@@ -67,26 +67,27 @@ test('cron-once-per-fleet: of five machines one runs the job, and one that is la
   expect(readFileSync(log, 'utf8')).toBe('term 1\nterm 3\n')
 })
 
-test('cron-once-per-fleet: the exit code is that of the job, and the lease is given back', async () => {
+test('cron-once-per-fleet: the exit code is that of the job, and the lease is released', async () => {
   const { url } = await service()
   expect(await run({ url, node: 'a' }, 'sh', '-c', 'exit 7')).toMatchObject({ code: 7 })
   const answer = await fetch(`${url}/v1/groups/report/leader`)
   expect(await answer.json()).toMatchObject({ leader: null, previous_leader: { node_id: 'a', term: 1 } })
 })
 
-test('cron-once-per-fleet: without the service the job does not run', async () => {
+test('cron-once-per-fleet: the job does not run without the service', async () => {
   const ran = join(newFolder(), 'ran')
   const { code } = await run({ url: 'http://127.0.0.1:9', node: 'a' }, 'touch', ran)
   expect(code).toBe(69)
   expect(existsSync(ran)).toBe(false)
 })
 
-test('cron-once-per-fleet: a job whose service has gone is ended before its lease can pass on', async () => {
+test('cron-once-per-fleet: a job is ended before its lease can expire when the service is gone', async () => {
   const ttl = 10
   const serving = await service()
   const alive = join(newFolder(), 'alive')
   const job = { url: serving.url, node: 'a', ttl }
-  // A child of the job's that would live on if only the job were ended. Killed in mid-write, it leaves a whole file.
+  // A child of the job that would survive if only the job were ended. If it is killed while writing, it leaves a
+  // complete file.
   const work = `trap '' TERM; (while :; do date +%s%N > ${alive}.new; mv ${alive}.new ${alive}; sleep 0.05; done) & wait`
   const startedMs = Date.now()
   const child = spawn(script, [...argsOf(job), 'sh', '-c', work], { env: envOf(job), stdio: 'inherit' })

@@ -17,7 +17,7 @@ const { spec: pod, metadata } = statefulSet.spec.template
 const [container] = pod.containers
 
 describeWithCluster('the manifests of the service, on a real API server', (cluster) => {
-  test('are taken, every field of them', async () => {
+  test('the API server accepts every field of the manifests of the service', async () => {
     const account = readServiceManifest('serviceaccount.yaml')
     const { create, remove } = await newTenant(cluster(), [], account)
     onTestFinished(remove)
@@ -30,7 +30,7 @@ describeWithCluster('the manifests of the service, on a real API server', (clust
     await expect(create(wrong)).rejects.toThrow(/unknown field \\"spec.replica\\"/)
   })
 
-  test('make pods that a namespace with the strictest standard lets in', async () => {
+  test('the pods of the service pass the strictest pod security standard', async () => {
     const { admin, namespace } = cluster()
     const strict = `${namespace}-strict-service`
     const enforce = { 'pod-security.kubernetes.io/enforce': 'restricted' }
@@ -50,7 +50,7 @@ function issuerKeys(): string {
 }
 
 describeWith(etcd, 'the command line of the manifests', (server) => {
-  test('starts a replica that gets ready, with nothing but other ports and another place for its files', async () => {
+  test('the command line of the manifests starts a replica that becomes ready, with only other ports and paths', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tenure-pod-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const authority = makeAuthority()
@@ -84,7 +84,7 @@ describeWith(etcd, 'the command line of the manifests', (server) => {
     await vi
       .waitUntil(() => ready().catch(() => false), { timeout: 20_000, interval: 100 })
       .catch(() => {
-        throw new Error(`It does not get ready: ${replica.log}`)
+        throw new Error(`The replica did not become ready: ${replica.log}`)
       })
     const [elected] = replica.lines().filter(({ msg }) => msg === 'this replica is active')
     expect(elected).toMatchObject({ term: 1 })

@@ -1,4 +1,4 @@
-/** Events reach clients as they happen, not when a buffer of theirs is full. */
+/** Events reach clients as they happen, not when a buffer of the client is full. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
@@ -33,7 +33,7 @@ async function scene() {
   }
 }
 
-/** The lines that a client prints, one for each event. */
+/** Collects the lines that a client prints, one for each event. */
 function printed(program: Program, args: readonly string[]): Told[] {
   const child = spawn(pathOf(program), args, { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => end(child, 'SIGKILL'))
@@ -50,7 +50,7 @@ function printed(program: Program, args: readonly string[]): Told[] {
   return events
 }
 
-/** Each change is made only once the client has been told of the one before: nothing else can push it out. */
+/** Makes each change only after the client has received the previous one, so that nothing else can flush it. */
 async function expectPromptly(events: readonly Told[], { campaign, resign }: Awaited<ReturnType<typeof scene>>) {
   const told = (count: number) => vi.waitUntil(() => events.length >= count, { timeout: 20_000 })
   await told(1)
@@ -68,20 +68,20 @@ async function expectPromptly(events: readonly Told[], { campaign, resign }: Awa
 }
 
 describeWithPrograms([programs.python], 'Python', () => {
-  test.each(['requests', 'httpx'])('%s', async (client) => {
+  test.each(['requests', 'httpx'])('events reach %s of Python at once', async (client) => {
     const service = await scene()
     await expectPromptly(printed(programs.python, [join(scripts, `${client}_events.py`), service.watch]), service)
   })
 })
 
 describeWithPrograms([programs.curl], 'curl', () => {
-  test('curl', async () => {
+  test('events reach curl at once', async () => {
     const service = await scene()
     const args = ['--silent', '--no-buffer', '--header', 'accept: text/event-stream', service.watch]
     await expectPromptly(printed(programs.curl, args), service)
   })
 
-  test('curl of HTTP/1.0, which knows no chunks', async () => {
+  test('events reach curl at once with HTTP/1.0, which has no chunked encoding', async () => {
     const service = await scene()
     const args = ['--http1.0', '--silent', '--no-buffer', '--header', 'accept: text/event-stream', service.watch]
     await expectPromptly(printed(programs.curl, args), service)
@@ -89,14 +89,14 @@ describeWithPrograms([programs.curl], 'curl', () => {
 })
 
 describeWithPrograms([programs.goEvents], 'Go', () => {
-  test('net/http', async () => {
+  test('events reach net/http of Go at once', async () => {
     const service = await scene()
     await expectPromptly(printed(programs.goEvents, [service.watch]), service)
   })
 })
 
 describeWithPrograms([programs.chromium], 'a browser', () => {
-  test('EventSource', async () => {
+  test('events reach an EventSource at once', async () => {
     const service = await scene()
     const browser = await chromium.launch({
       executablePath: pathOf(programs.chromium),
@@ -104,7 +104,7 @@ describeWithPrograms([programs.chromium], 'a browser', () => {
     })
     onTestFinished(() => browser.close())
     const page = await browser.newPage()
-    // Pages of other hosts are told nothing.
+    // The service does not answer pages of other origins.
     await page.goto(`${service.url}/healthz`)
     const events: Told[] = []
     await page.exposeFunction('told', (json: string) => void events.push(JSON.parse(json) as Told))

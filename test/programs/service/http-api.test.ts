@@ -24,7 +24,7 @@ for (const block of blocks) {
   }
 }
 
-/** Each run has others of these. */
+/** Values that differ in each run. */
 const volatile =
   /(_at_ms|_remaining_ms|^retry_after_ms|^ts_ms|^last_heartbeat_ms|^version|^cluster_id|^cursor|^request_id|^since_ms|^answered_by|^active|^replica)$/
 
@@ -36,10 +36,10 @@ describe('the commands of the document, from top to bottom', () => {
   afterAll(() => serving.stop())
 
   test.for(examples.map((example) => [`${document}:${example.block.line}`, example] as const))(
-    '%s',
+    'the commands at %s get the answers that the page shows',
     async ([, { block, answers }]) => {
       const commands = block.code.replaceAll(shown, serving.url)
-      // Answers end without a line break.
+      // Answers end without a newline.
       const script = `curl() { command curl "$@" && echo; }\n${commands}`
       const { stdout } = await promisify(execFile)('bash', ['-e', '-c', script], { cwd: serving.directory })
       if (answers.length === 0) return expect(stdout).not.toBe('')
@@ -51,7 +51,7 @@ describe('the commands of the document, from top to bottom', () => {
     },
   )
 
-  test('show every route that the service has', async () => {
+  test('the commands of the HTTP API page use every route of the service', async () => {
     const response = await fetch(`${serving.url}/openapi.json`)
     const { paths } = (await response.json()) as { paths: Record<string, Record<string, unknown>> }
     const routes = Object.entries(paths).flatMap(([path, verbs]) =>
@@ -67,7 +67,7 @@ describe('the commands of the document, from top to bottom', () => {
   })
 })
 
-/** `POST /v1/…` for each curl. */
+/** Yields `POST /v1/…` for each curl command. */
 function* calls(code: string): Iterable<string> {
   for (const command of code.split(/^curl /m).slice(1)) {
     const path = /127\.0\.0\.1:7070([^\s?']*)/.exec(command)?.[1]
@@ -76,7 +76,7 @@ function* calls(code: string): Iterable<string> {
   }
 }
 
-/** The same, with what differs from run to run replaced by its type. */
+/** Replaces what differs between runs by its type. */
 function steady(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(steady)
   if (typeof value !== 'object' || value === null) return value

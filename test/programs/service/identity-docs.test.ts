@@ -13,7 +13,7 @@ const blocks = findBlocks('docs/guide/service.md', readDocument('docs/guide/serv
 const blockWith = (text: string, language: string) =>
   blocks.find(({ info, code }) => info[0] === language && code.includes(text))?.code ?? ''
 
-/** Runs commands of the document in a folder of their own, and ends what they leave running. */
+/** Runs commands of the document in their own folder, and ends the processes that they leave running. */
 async function run(commands: string, files: Record<string, string> = {}): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-identity-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -31,7 +31,7 @@ async function run(commands: string, files: Record<string, string> = {}): Promis
 }
 
 describeWithPrograms([programs.openssl], 'the commands of the guide about identity', () => {
-  test('a token of a key of one’s own is taken, over TLS with a certificate that signs itself', async () => {
+  test("the service accepts a token of the user's own key, over TLS with a self-signed certificate", async () => {
     const answer = await run(blockWith('tenure token key', 'sh'))
     expect(JSON.parse(answer.slice(answer.indexOf('{')))).toMatchObject({
       is_leader: true,
@@ -39,7 +39,7 @@ describeWithPrograms([programs.openssl], 'the commands of the guide about identi
     })
   })
 
-  test('a certificate made by hand is taken, with the rights that the file gives to its name', async () => {
+  test('the service accepts a certificate made by hand, with the rights that the file gives to its name', async () => {
     const answer = await run(blockWith('-out clients.pem', 'sh'), {
       'rights.json': blockWith('"certificates"', 'json'),
     })

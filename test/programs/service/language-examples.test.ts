@@ -1,4 +1,6 @@
-/** The leader loops in Python and Go: one works at a time, and stops in time whatever happens to it or to the service. */
+/**
+ * The leader loops in Python and Go: one works at a time and stops in time, whatever happens to it or to the service.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -18,7 +20,7 @@ interface Example {
 }
 
 const examples: readonly Example[] = [
-  // Without what is installed beside it: the standard library is enough.
+  // Without site packages, because the standard library is enough.
   { name: 'python', program: programs.python, args: ['-I', '-S', join(root, 'examples/python/leader.py')] },
   { name: 'go', program: programs.goLeader, args: [] },
 ]
@@ -31,11 +33,11 @@ interface Line {
 interface Candidate {
   readonly url: string
   readonly node: string
-  /** In seconds. */
+  /** The time to live of the lease in seconds. */
   readonly ttl: number
 }
 
-/** A candidate in the group that has the name of the example. */
+/** Starts a candidate in the group with the name of the example. */
 function start({ name, program, args }: Example, { url, node, ttl }: Candidate) {
   const env = { ...process.env, TENURE_URL: url, TENURE_NODE: node, TENURE_TTL: String(ttl) }
   const child = spawn(pathOf(program), [...args, name], { env, stdio: ['ignore', 'pipe', 'ignore'] })
@@ -75,10 +77,10 @@ describeWithPrograms(
   examples.map(({ program }) => program),
   'the leader loops in Python and Go',
   () => {
-    test('one works, and the next goes on at once when it ends', { timeout: 120_000 }, async () => {
+    test('a leader loop works, and the next one continues at once when it ends', { timeout: 120_000 }, async () => {
       const { url, waiting } = await scene()
       for (const example of examples) {
-        // Long, so that nobody loses its lease because this machine is busy.
+        // Long enough that no candidate loses its lease because this machine is busy.
         const first = start(example, { url, node: 'a', ttl: 60 })
         await first.works(1)
         const second = start(example, { url: `${url}/`, node: 'b', ttl: 60 })
@@ -86,7 +88,7 @@ describeWithPrograms(
         expect(await first.ends('SIGTERM')).toEqual([0, null])
         expect(first.lines.at(-1)).toMatchObject({ text: 'a has ended term 1' })
         await second.works(2)
-        // One that waits ends at once, and leaves its place in line.
+        // A waiting candidate ends at once and leaves the campaign queue.
         const third = start(example, { url, node: 'c', ttl: 60 })
         await expect.poll(waiting, patience).toBe(1)
         expect(await third.ends('SIGTERM')).toEqual([0, null])
@@ -95,14 +97,14 @@ describeWithPrograms(
     })
 
     test.each(['killed', 'paused'])(
-      'without the service, which is %s, they stop before the lease can pass on',
+      'the leader loops stop before the lease can expire when the service is %s',
       { timeout: 120_000 },
       async (how) => {
         const { service, url } = await scene()
         const ttl = 3
         const both = examples.map((example) => start(example, { url, node: 'a', ttl }))
         await Promise.all(both.map((only) => only.works(1)))
-        // By then they were renewed.
+        // By then they have renewed.
         await delay((ttl * 1_000) / 2)
         const goneMs = performance.now()
         if (how === 'killed') await service.kill('SIGKILL')
@@ -110,7 +112,7 @@ describeWithPrograms(
         await Promise.all(
           both.map(async (only) => {
             await only.hasEnded(1)
-            // Nothing was confirmed after the service had gone.
+            // The service confirmed nothing after it was gone.
             expect(only.lastWorkMs(1) - goneMs).toBeLessThan(ttl * 1_000)
           }),
         )
@@ -120,22 +122,26 @@ describeWithPrograms(
       },
     )
 
-    test('one that was paused past its lease does not work in its old term', { timeout: 120_000 }, async () => {
-      const { url } = await scene()
-      await Promise.all(
-        examples.map(async (example) => {
-          const first = start(example, { url, node: 'a', ttl: 3 })
-          await first.works(1)
-          first.kill('SIGSTOP')
-          await delay(200)
-          const before = first.lines.length
-          const second = start(example, { url, node: 'b', ttl: 60 })
-          await second.works(2)
-          first.kill('SIGCONT')
-          await first.hasEnded(1)
-          expect(first.lines.slice(before).map(({ text }) => text)).toEqual(['a has ended term 1'])
-        }),
-      )
-    })
+    test(
+      'a leader loop that was paused past its lease does not work in its old term',
+      { timeout: 120_000 },
+      async () => {
+        const { url } = await scene()
+        await Promise.all(
+          examples.map(async (example) => {
+            const first = start(example, { url, node: 'a', ttl: 3 })
+            await first.works(1)
+            first.kill('SIGSTOP')
+            await delay(200)
+            const before = first.lines.length
+            const second = start(example, { url, node: 'b', ttl: 60 })
+            await second.works(2)
+            first.kill('SIGCONT')
+            await first.hasEnded(1)
+            expect(first.lines.slice(before).map(({ text }) => text)).toEqual(['a has ended term 1'])
+          }),
+        )
+      },
+    )
   },
 )

@@ -1,5 +1,5 @@
-"""moto's stand-in for S3. Between its look at a condition and its write, no other request is served: its threads would
-let two writers win now and then, which S3 does not."""
+"""moto's emulator of S3. It serves one request at a time, because its threads would otherwise let two conditional writers
+win now and then, which S3 does not."""
 
 import io
 import sys
@@ -13,7 +13,7 @@ turn = threading.Lock()
 
 
 def one_at_a_time(environ, start_response):
-    # Read before its turn: a sender that stalls holds up nobody else.
+    # Read before taking the lock, so that a slow sender does not delay other requests.
     length = environ.get("CONTENT_LENGTH")
     body = environ["wsgi.input"]
     environ["wsgi.input"] = io.BytesIO(body.read(int(length)) if length else b"")

@@ -1,4 +1,4 @@
-"""Takes part in an election through the client that was generated into the folder given, for the service at the URL."""
+"""Takes part in an election of the service at the given URL, through the client generated into the given folder."""
 
 import importlib
 import json
@@ -13,7 +13,7 @@ from tenure_client import Client, models
 from tenure_client.api.election import campaign, get_leader, renew, resign
 from tenure_client.api.watch import watch
 
-# Every piece of it can be loaded, whether it is used here or not.
+# Every generated module can be imported, even if it is not used here.
 modules = [module.name for module in pkgutil.walk_packages(tenure_client.__path__, "tenure_client.")]
 for name in modules:
     importlib.import_module(name)
@@ -28,7 +28,7 @@ first = watch.sync(group, client=client)
 renewed = renew.sync(group, client=client, body=models.RenewBody(node_id="a", term=term, extend_by_ms=30_000))
 refused = renew.sync(group, client=client, body=models.RenewBody(node_id="b", term=term, extend_by_ms=30_000))
 resigned = resign.sync(group, client=client, body=models.ResignBody(node_id="a", term=term))
-# Where the first answer ended, a change has come since.
+# A change has followed the end of the first answer.
 after = watch.sync(group, client=client, cursor=first.cursor, wait_ms="5000")
 leader = get_leader.sync(group, client=client)
 

@@ -1,4 +1,4 @@
-"""What the document says in words only, so that what is taken for valid is valid."""
+"""Rules that the document states only in prose, so that requests that schemathesis considers valid are valid."""
 
 import json
 import re
@@ -11,7 +11,7 @@ unseen = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def sound_node_id(value):
-    """What the schema allows, as the service wants it: seen by all, in one spelling, at most 256 bytes long."""
+    """Makes a node id that the schema allows valid for the service: visible, normalized, and at most 256 bytes long."""
     if not isinstance(value, str) or not 1 <= len(value) <= 256 or re.search("[\x00-\x1f\x7f-\x9f]", value):
         return value
     seen = "".join(character for character in value if unicodedata.category(character) not in unseen)
@@ -46,13 +46,13 @@ def filter_body(context, body):
 
 @schemathesis.hook
 def filter_query(context, query):
-    """A page that begins behind a sealed name needs a seal of this very process."""
+    """A page that starts after a sealed name needs a seal of the running service."""
     after = query.get("after") if query else None
     return not (isinstance(after, str) and after.startswith("~"))
 
 
 def drop_sealed(values, name):
-    """A cursor is sealed by the service's data: one that was made up looks valid, and is not."""
+    """A cursor is sealed with a key of the service, so a made-up cursor looks valid but is not."""
     value = values.get(name) if values else None
     if isinstance(value, str) and re.fullmatch("[A-Za-z0-9_-]{94}|[A-Za-z0-9_-]{266}", value, re.ASCII):
         del values[name]
@@ -65,29 +65,29 @@ def is_duration(value):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body if isinstance(case.body, dict) else {}
-    # Nobody waits in line for long.
+    # Shorten the wait in the campaign queue.
     if type(body.get("wait_ms")) in (int, float) and 50 <= body["wait_ms"] <= 60_000:
         body["wait_ms"] = 50
-    # So far above the highest term of any group.
+    # The service limits how far after_term may be above the highest term of a group.
     if type(body.get("after_term")) in (int, float) and 2**32 < body["after_term"] < 2**53:
         body["after_term"] = 2**32
-    # The group of a body is the one of the path.
+    # The group in the body must equal the one in the path.
     if isinstance(body.get("group_id"), str) and len(body["group_id"]) <= 128:
         body["group_id"] = unquote((case.path_parameters or {}).get("group_id", body["group_id"]))
-    # A schema counts characters, not bytes.
+    # A schema limits characters, but the service limits bytes.
     if isinstance(body.get("carry"), str) and len(body["carry"]) <= 4096:
         body["carry"] = body["carry"].encode(errors="replace")[:4096].decode(errors="ignore")
     if "node_id" in body:
         body["node_id"] = sound_node_id(body["node_id"])
     if isinstance(body.get("allowed_nodes"), list):
         body["allowed_nodes"] = [sound_node_id(node) for node in body["allowed_nodes"]]
-    # A group that takes no lease of some duration would refuse what is valid elsewhere.
+    # A group with a narrow range of durations would refuse leases that are valid elsewhere.
     policy = body.get("policy")
     if isinstance(policy, dict) and all(is_duration(value) for value in policy.values()):
         for name, value in {"min_ttl_ms": 1, "max_ttl_ms": 2**31 - 1}.items():
             if name in policy:
                 policy[name] = value
-    # A long poll waits for 25 s unless told otherwise.
+    # A long poll waits for 25 s by default.
     if case.operation.path.endswith("/watch"):
         query = case.query or {}
         wait = query.get("wait_ms", "50")

@@ -39,8 +39,7 @@ metadata:
   name: {{ include "tenure.name" . }}
   namespace: {{ .Release.Namespace }}
 rules:
-  # A rule for "create" cannot name the object, because the API server
-  # authorizes it before it knows the name.
+  # A rule for "create" cannot name the object, because the API server authorizes it before it knows the name.
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
     verbs: [create]

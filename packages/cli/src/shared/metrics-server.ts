@@ -7,7 +7,9 @@ import { versionOf } from '../version.ts'
 /** Returns the metrics, with the version of Tenure, as a reply. */
 export function metricsReply(metrics: ElectionMetrics): Reply {
   const labels = { version: versionOf() }
-  const build = familyText('tenure_build_info', 'gauge', 'The version of Tenure that runs.', [{ labels, value: 1 }])
+  const build = familyText('tenure_build_info', 'gauge', 'The version of Tenure that is running.', [
+    { labels, value: 1 },
+  ])
   return { status: 200, contentType: metrics.contentType, text: build + metrics.text() }
 }
 

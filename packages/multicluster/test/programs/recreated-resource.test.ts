@@ -14,7 +14,7 @@ const soon = { timeout: 20_000, interval: 10 }
 describeWithCluster('a MultiClusterLease on an API server', (cluster) => {
   beforeAll(() => installCrd(cluster()))
 
-  test('is served after it was recreated while a controller read it', async () => {
+  test('a MultiClusterLease is served after it was recreated while a controller was reading it', async () => {
     const { url, adminToken, ca, namespace, admin } = cluster()
     const credentials = () => ({ authorization: `Bearer ${adminToken}`, tls: { ca } })
     const resources = kubernetesResources(clientFor({ server: url, credentials }), systemClock)

@@ -3,4 +3,4 @@ import { expectRelaysCovered, relayExplorations } from '../simulation/relay-expl
 
 const own = relayExplorations.filter(({ by }) => by === 'npm run test:all')
 
-test.each(own)('every behaviour is sound: $name', { timeout: 900_000 }, expectRelaysCovered)
+test.each(own)('the model checker finds no violation in: $name', { timeout: 900_000 }, expectRelaysCovered)

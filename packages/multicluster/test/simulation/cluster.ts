@@ -15,7 +15,7 @@ export const election = 'simulated'
 const namespace = 'jobs'
 const busyTimers = 150
 
-/** A relay on a machine of its own. */
+/** A relay on its own machine. */
 export interface RelayProcess {
   readonly machine: Machine
   readonly toApi: Link
@@ -27,12 +27,12 @@ export interface ClusterPlan {
   readonly name: string
   readonly candidates: number
   readonly relays: number
-  /** The relays all believe that they answer first. */
+  /** Whether every relay believes that it is the primary. */
   readonly isContested: boolean
   readonly kind: 'engine' | 'document'
 }
 
-/** One cluster: an API server, relays, candidates. Pods have the same names in all clusters. */
+/** One cluster: an API server, relays, and candidates. Pods have the same names in all clusters. */
 export class Cluster {
   readonly name: string
   readonly api: Server
@@ -42,7 +42,7 @@ export class Cluster {
   readonly #scene: Scene
   readonly #global: Global
   readonly #plan: ClusterPlan
-  /** Those whose place another one of that name has taken. */
+  /** Candidates that another process of the same name has replaced. */
   readonly #superfluous = new WeakSet<object>()
   #uids = 0
   #first = 0
@@ -75,20 +75,20 @@ export class Cluster {
     relay.start()
   }
 
-  /** A relay's process dies; what it had sent may still arrive. */
+  /** Crashes the process of a relay. Messages that it sent may still arrive. */
   crashRelay(index: number): void {
     const process = this.relays[index]
     if (!process) return
     process.machine.crash()
     void process.relay.stop()
-    // The others notice after a while.
+    // The other relays notice after a while.
     this.#scene.world.after(this.#scene.leaseDurationMs, () => {
       const alive = this.relays.findIndex(({ machine }) => machine.state === 'running')
       if (alive !== -1) this.#first = alive
     })
   }
 
-  /** A new process takes a dead or stopped one's place, under the same name. */
+  /** Replaces a dead or stopped process with a new one of the same name. */
   replace(old: Candidate | DocumentCandidate): void {
     if (!this.candidates.includes(old)) return
     this.remove(old)
@@ -99,7 +99,7 @@ export class Cluster {
     this.candidates = this.candidates.filter((candidate) => candidate !== old)
   }
 
-  /** Another process of that name, although the first one may live on: it was taken for dead. */
+  /** Starts another process of the same name because the first was considered dead. The first may still run. */
   addNamesake(old: Candidate | DocumentCandidate): void {
     if (this.#superfluous.has(old)) return
     this.#superfluous.add(old)
@@ -110,12 +110,12 @@ export class Cluster {
     this.resources.delete({ namespace, name: election })
   }
 
-  /** Now and then the API server is backed up. */
+  /** Takes a backup of the API server from time to time. */
   backUp(): void {
     this.#backups = [...this.#backups.slice(-3), this.resources.backup()]
   }
 
-  /** The API server goes back to a backup; all of its watches end. */
+  /** Restores the API server from a backup. All of its watches end. */
   restore(): boolean {
     const backup = this.#backups.length > 0 ? this.#scene.random.pick(this.#backups) : undefined
     if (!backup) return false
@@ -127,16 +127,16 @@ export class Cluster {
     return this.resources.backup()[0]
   }
 
-  /** A relay that spins wakes up hundreds of times a second. */
+  /** A relay that spins sets hundreds of timers a second. */
   inspect(): void {
     for (const { machine } of this.relays) {
       if (machine.busiest > busyTimers) {
-        this.#scene.checker.violate('busy', `a relay of ${this.name} set off ${machine.busiest} timers in a second`)
+        this.#scene.checker.violate('busy', `a relay of ${this.name} set ${machine.busiest} timers within a second`)
       }
     }
   }
 
-  /** No status may show a lower term after a higher one, nor a lease as held after its release. */
+  /** No status may show a lower term after a higher one, or a lease as held after its release. */
   #checked(resources: MemoryResources): MemoryResources {
     return {
       ...resources,

@@ -1,7 +1,7 @@
 /**
- * A candidate that knows only the document's fields, with the timing of client-go's `LeaderElector`: it looks every
- * retry period, asks when the lease seems free to it, waits for the confirmation of the generation that it wrote, and
- * counts from the moment at which it reads it.
+ * A spec-only candidate with the timing of client-go's `LeaderElector`. It reads the resource every retry period, sends
+ * a heartbeat when the lease looks free, waits until the status confirms the generation that it wrote, and counts the
+ * lease from the moment it reads the confirmation.
  */
 import { setMaxListeners } from 'node:events'
 import type { LeaseRecord } from '../../../tenure/src/lease-store.ts'
@@ -46,7 +46,7 @@ export class DocumentCandidate implements Participant {
     this.link = options.link
     this.#resources = options.resources
     this.#key = options.key
-    // Whole seconds are all that the document has.
+    // The spec has whole seconds only.
     this.#leaseMs = Math.ceil(options.scene.leaseDurationMs / 1000) * 1000
   }
 
@@ -58,13 +58,13 @@ export class DocumentCandidate implements Participant {
     return (this.#leaseMs * 10) / 15
   }
 
-  /** From the confirmation on, until the renewal loop would have given up. */
+  /** True from the confirmation until the renewal loop would have given up. */
   believes(): boolean {
     if (!this.#leads || this.machine.state !== 'running') return false
     return this.#nowMs() < this.#confirmedAtMs + this.#retryMs + this.#deadlineMs
   }
 
-  /** Somebody who gives back has stopped before. */
+  /** A candidate that releases has stopped before. */
   hasReleased(_record: LeaseRecord): boolean {
     return false
   }
@@ -77,7 +77,7 @@ export class DocumentCandidate implements Participant {
     void this.#campaign()
   }
 
-  /** Gives the lease back as client-go does: by an empty identity. */
+  /** Releases the lease as client-go does, with an empty identity. */
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
@@ -115,7 +115,7 @@ export class DocumentCandidate implements Participant {
     }
   }
 
-  /** Looks, asks if the lease seems free or its own, and waits for the confirmation. */
+  /** Reads the resource, sends a heartbeat if the lease looks free or is its own, and waits for the confirmation. */
   async #tryOnce(forMs: number): Promise<boolean> {
     try {
       return await this.#within(forMs, async (call) => {
@@ -171,7 +171,7 @@ export class DocumentCandidate implements Participant {
 
   async #within<T>(ms: number, work: (call: { signal: AbortSignal }) => Promise<T>): Promise<T> {
     const controller = new AbortController()
-    // A look at a time, and many of them.
+    // Each read adds a listener, and there are many reads.
     setMaxListeners(0, controller.signal)
     const timer = this.machine.clock.setTimer(ms, () => controller.abort(new Error('late')))
     try {

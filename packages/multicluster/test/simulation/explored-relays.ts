@@ -1,4 +1,7 @@
-/** Every behaviour within bounds of electors whose calls go through the relays of their clusters, with the relay's own decisions. */
+/**
+ * Explores every behavior, within bounds, of electors whose calls go through the relays of their clusters. The relays
+ * use the real decision code.
+ */
 import type { Fields } from '../../../tenure/src/election-fields.ts'
 import type { LeaseRecord } from '../../../tenure/src/lease-store.ts'
 import { setupOf, type ExploreOptions } from '../../../tenure/src/simulation/explore.ts'
@@ -8,16 +11,16 @@ import { leaseDurationMs, type Fault, type Setup } from '../../../tenure/src/sim
 import { askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/passing-on.ts'
 import { nothingSeen, withSight, type ElectionSights, type VersionSight } from '../../src/sights.ts'
 
-/** What to explore. Each elector is in a cluster of its own, unless they are given. */
+/** What to explore. By default each elector has its own cluster. */
 export interface ExploredRelays extends Omit<ExploreOptions, 'faults' | 'watch' | 'expiry'> {
   readonly faults: readonly Fault[]
-  /** For each elector, the relays of its cluster. Default: one for each. */
+  /** The relays of each elector's cluster. Default: one relay for each elector. */
   readonly relaysOf?: readonly (readonly number[])[] | undefined
   /** Whether relays watch the store. */
   readonly relaysWatch?: boolean
 }
 
-/** What no decision of a relay reads. */
+/** Fields that no decision of a relay reads. */
 const unread = {
   election: 'e',
   holder: '',
@@ -82,19 +85,18 @@ function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRela
   }
 }
 
-/** What does not change. */
+/** Returns what stays constant during an exploration. */
 export function relaySetup(explored: ExploredRelays): Setup {
   const { faults, relaysOf: _, relaysWatch: __, ...options } = explored
   return { ...setupOf({ ...options, watch: false }), faults: new Set(faults), between: betweenOf(explored) }
 }
 
-/** Explores. */
 export function exploreRelays(options: ExploredRelays): Promise<ExploreReport> {
   const { budget = 1, seconds = 600, states = 20_000_000 } = options
   return exploreSetup(relaySetup(options), budget, { seconds, states })
 }
 
-/** Goes the way of a violation again, and puts it into words. */
+/** Replays the trace of a violation and describes each step in words. */
 export function retraceRelays(options: ExploredRelays, trace: readonly number[]): string {
   return retraceSetup(relaySetup(options), options.budget ?? 1, trace)
 }

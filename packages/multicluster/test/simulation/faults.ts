@@ -33,10 +33,10 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
-/** How often each kind came up. */
+/** How often each kind of fault occurred. */
 export type FaultCounts = Partial<Record<FaultKind, number>>
 
-/** Makes things go wrong, one after another. */
+/** Injects one fault after another. */
 export class Faults {
   readonly counts: FaultCounts = {}
   readonly #scene: Scene
@@ -117,10 +117,10 @@ export class Faults {
       case 'candidate-crash':
         return this.#crash(cluster, candidate, forMs)
       case 'candidate-gone':
-        // For so long that another one must have taken over.
+        // Long enough that another candidate must have taken over.
         return this.#crash(cluster, candidate, 12 * leaseDurationMs)
       case 'candidate-pause':
-        // client-go asks no clock when it is asked whether it leads: no store can help it there.
+        // client-go does not check a clock when it answers whether it leads, so no store can prevent an overlap here.
         return isDocument ? undefined : this.#stand(candidate.machine, forMs)
       case 'candidate-sleep':
         return isDocument ? undefined : this.#stand(candidate.machine, forMs, 'sleep')
@@ -132,12 +132,13 @@ export class Faults {
       case 'candidate-cut-off':
         return this.#storm([candidate.link], forMs, random.pick([cut, { cutDown: true }, { cutUp: true }]))
       case 'candidate-fading':
-        // Answers take long for a while, and then there are none.
+        // Answers are slow for a while and then stop.
         this.#storm([candidate.link], leaseDurationMs, { answerDelayMs: random.between(0.05, 0.3) * leaseDurationMs })
         world.after(leaseDurationMs, () => this.#storm([candidate.link], 2 * leaseDurationMs, cut))
         return checker.fault(world.nowMs + 3 * leaseDurationMs)
       case 'namesake':
-        // Taken for dead, its resource removed, and another of its name started: the first one may still lead.
+        // An operator considers the pod dead, removes its resource, and starts another of the same name. The first may
+        // still lead.
         if (!isDocument) return
         this.#storm([candidate.link], 2 * leaseDurationMs, cut)
         cluster.deleteResource()
@@ -216,7 +217,7 @@ export class Faults {
     return [...cluster.relays, ...cluster.candidates].map(({ machine }) => machine)
   }
 
-  /** The leader's cluster is the interesting one. */
+  /** Picks the leader's cluster more often, because faults there test more. */
   #victim(): Cluster {
     const { random } = this.#scene
     const leading = this.#clusters.filter(({ candidates }) => candidates.some((candidate) => candidate.believes()))

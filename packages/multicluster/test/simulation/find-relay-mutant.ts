@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
 import type { ClustersMutant } from './relay-mutants.ts'
 
-/** The simulation must find every planted mistake within so many worlds. */
+/** The simulation must detect every mutant within this many worlds. */
 const seeds = 60
 
-/** Lets clusters run with a mistake in them until an invariant breaks, which it must. */
+/** Simulates clusters with a mutant until an invariant breaks, and fails if none does. */
 export async function expectClustersFind(mutation: ClustersMutant): Promise<void> {
   const { simulation } = await loadMutant<{ simulation: typeof import('./index.ts') }>(mutation, {
     simulation: '../../multicluster/test/simulation/index.ts',
@@ -16,5 +16,5 @@ export async function expectClustersFind(mutation: ClustersMutant): Promise<void
     violations.push(...report.violations)
     if (process.env['MUTANTS_VERBOSE'] && !report.ok) console.log(mutation.name, 'seed', seed, report.violations[0])
   }
-  expect(violations, `"${mutation.name}" survived ${seeds} worlds`).not.toEqual([])
+  expect(violations, `the simulation did not detect "${mutation.name}" in ${seeds} worlds`).not.toEqual([])
 }

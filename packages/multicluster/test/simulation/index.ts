@@ -1,4 +1,4 @@
-/** Clusters in virtual time: real relays, real locks, real electors, and everything between them going wrong. */
+/** Simulated clusters in virtual time: real relays, locks, and electors, with faults in everything between them. */
 import { Checker, type Counts } from '../../../tenure/src/simulation/checker.ts'
 import { Random } from '../../../tenure/src/simulation/random.ts'
 import { Timeline } from '../../../tenure/src/simulation/timeline.ts'
@@ -8,10 +8,10 @@ import { DocumentCandidate } from './document-candidate.ts'
 import { faultKinds, Faults, type FaultCounts, type FaultKind } from './faults.ts'
 import { globalStores, newGlobal, type GlobalStore, type Scene } from './scene.ts'
 
-/** What to simulate. What is left out is drawn by the seed. */
+/** What to simulate. The seed determines every option that is omitted. */
 export interface ClustersOptions {
   readonly seed: number
-  /** Of virtual time. Default: 20. */
+  /** The length of the run in minutes of virtual time. Default: 20. */
   readonly minutes?: number
   readonly clusters?: number
   readonly store?: GlobalStore
@@ -19,7 +19,7 @@ export interface ClustersOptions {
   readonly candidates?: number
   readonly faults?: readonly FaultKind[]
   readonly faultEveryMs?: number
-  /** How likely it is of a cluster that its candidates know only the document. */
+  /** The probability that the candidates of a cluster are spec-only. */
   readonly document?: number
   readonly replays?: boolean
 }

@@ -1,7 +1,7 @@
 import type { Resources } from '../../../tenure/src/multicluster/resources.ts'
 import type { Link } from '../../../tenure/src/simulation/link.ts'
 
-/** An API server behind a link: every request and every event is a message that may go wrong. */
+/** An API server behind a link. Every request and every event is a message that may go wrong. */
 export function linkResources(link: Link, resources: Resources): Resources {
   return {
     get: (key, call) => link.send(call, (options) => resources.get(key, options)),

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { exploreRelays, type ExploredRelays } from './explored-relays.ts'
 import type { ExploreReport } from '../../../tenure/src/simulation/explore.ts'
 
-/** What is covered completely, and by which command. */
+/** An exploration that must be complete, and the command that runs it. */
 interface RelayExploration {
   readonly name: string
   readonly by: 'npm test' | 'npm run test:all'
@@ -21,12 +21,12 @@ export const relayExplorations: readonly RelayExploration[] = [
     options: { ...coarse, faults: ['crash', 'deleted-record'] },
   },
   {
-    name: 'the same; what else candidates and records suffer',
+    name: 'a relay in each of two clusters; other faults of candidates and records',
     by: all,
     options: { ...coarse, faults: ['stall', 'stop', 'step-down', 'touched-record', 'lost-swap'] },
   },
   {
-    name: 'the same; calls that are late, lost or doubled',
+    name: 'a relay in each of two clusters; calls that are late, lost, or duplicated',
     by: all,
     options: { ...coarse, faults: ['late', 'lost', 'doubled'] },
   },
@@ -43,7 +43,7 @@ export const relayExplorations: readonly RelayExploration[] = [
     },
   },
   {
-    name: 'two relays in one of two clusters, of which either answers',
+    name: 'two relays in one of two clusters, either of which may answer',
     by: all,
     options: { ...coarse, relaysOf: [[0, 1], [2]], faults: ['crash', 'doubled'] },
   },
@@ -56,17 +56,20 @@ export const relayExplorations: readonly RelayExploration[] = [
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/explanation/exploration.md'), 'utf8')
 
-/** Explores, which must be complete and silent, use each kind of fault, and give the row that the page shows. */
+/**
+ * Runs an exploration. It must be complete, find no violation, use each kind of fault, and match its row in the
+ * documentation.
+ */
 export async function expectRelaysCovered(exploration: RelayExploration): Promise<void> {
   const report = await exploreRelays(exploration.options)
   expect(report.ok && report.complete, String(report)).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...exploration.options.faults].toSorted())
   const row = rowOf(exploration, report)
-  expect(page.split('\n').includes(row), `the page must have: ${row}`).toBe(true)
+  expect(page.split('\n').includes(row), `the page must contain: ${row}`).toBe(true)
 }
 
 function rowOf({ name, by, options }: RelayExploration, { states, transitions, counts }: ExploreReport): string {
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
-  const seen = `${counts.grants} grants, ${counts.handovers} hand-overs, ${counts.expiries} expiries`
+  const seen = `${counts.grants} grants, ${counts.handovers} handovers, ${counts.expiries} expiries`
   return `| ${name} | ${options.faults.join(', ')} | ${size} | ${seen} | \`${by}\` |`
 }

@@ -1,22 +1,22 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import type { ClustersOptions } from './index.ts'
 
-/** A planted mistake of the relay, or of what it works with, and what must notice it. */
+/** A mutant of the relay or of what it uses, and what must detect it. */
 export type RelayMutant = ClustersMutant | CheckedMutant
 
-/** Simulated clusters must notice it in these circumstances. */
+/** Simulated clusters must detect it with these options. */
 export interface ClustersMutant extends Mutation {
   readonly in?: Omit<ClustersOptions, 'seed'>
 }
 
-/** It takes an order of events that is too rare for simulated clusters, so a check makes that order. */
+/** It needs an order of events that is too rare for simulated clusters, so a check creates that order. */
 export interface CheckedMutant extends Mutation {
   readonly caughtBy: string
 }
 
 const relay = { package: 'multicluster' as const }
 const documentOnly = { document: 1, candidates: 1 }
-/** With enough quiet after each that somebody must lead again. */
+/** Faults are rare enough that a candidate must lead again after each. */
 const rareDeaths = { faults: ['candidate-gone'], faultEveryMs: 200_000, minutes: 30, clusters: 4 } as const
 
 export const clustersMutants: readonly ClustersMutant[] = [
@@ -36,14 +36,14 @@ export const clustersMutants: readonly ClustersMutant[] = [
     in: { document: 0, faults: ['relay-cut-from-global', 'global-fails'] },
   },
   {
-    name: 'take the answer of another id',
+    name: 'accept the answer to another request id',
     file: 'multicluster/relayed-call.ts',
     find: 'if (answer?.id === id) this.#take?.(answer)',
     replace: 'void id\n    if (answer) this.#take?.(answer)',
     in: { document: 0 },
   },
   {
-    name: 'count from the confirmation',
+    name: 'count the lease from the confirmation',
     file: 'election.ts',
     find: 'sentAtMs: flight.sentAtMs,',
     replace: 'sentAtMs: heldNow(s),',
@@ -51,7 +51,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   },
   {
     ...relay,
-    name: 'take a lease of one duration for those who count from the confirmation',
+    name: 'use the plain lease duration for candidates that count from the confirmation',
     file: 'document.ts',
     find: 'const leaseDurationMs = 2 * heartbeat.leaseDurationMs',
     replace: 'const leaseDurationMs = heartbeat.leaseDurationMs',
@@ -87,7 +87,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   },
   {
     ...relay,
-    name: 'begin the observation before the version was seen',
+    name: 'start the observation before the version was observed',
     file: 'sights.ts',
     find: 'seenAtMs: before?.seenAtMs ?? nowMs,',
     replace: 'seenAtMs: before?.seenAtMs ?? sight?.seenAtMs ?? nowMs,',
@@ -95,7 +95,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   },
   {
     ...relay,
-    name: 'show the bare identity in every cluster',
+    name: 'show the identity without its cluster in every cluster',
     file: 'names.ts',
     find: 'return { holder: of === cluster && isIdentity(cluster, identity) ? identity : holder, cluster: of }',
     replace: 'return { holder: isIdentity(cluster, identity) ? identity : holder, cluster: of }',
@@ -110,7 +110,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   },
   {
     ...relay,
-    name: 'judge "theirs" by name',
+    name: 'judge whose lease it is by name',
     file: 'document.ts',
     find: 'return attempt.startsWith(`document:${uid}:`) && isHeldIn(cluster, holder)',
     replace: 'void attempt, uid\n  return isHeldIn(cluster, holder)',
@@ -165,23 +165,23 @@ export const checkedMutants: readonly CheckedMutant[] = [
     file: 'status.ts',
     find: 'return term === status.term && status.record?.released === true && !released',
     replace: 'void released\n  return false',
-    caughtBy: 'a status that shows a release does not show the lease as held again when a read is answered late',
+    caughtBy: 'a late answer to a read does not show a released lease as held again',
   },
   {
     ...relay,
-    name: 'write a confirmation however old it is',
+    name: 'write a confirmation no matter how old it is',
     file: 'resource-relay.ts',
     find: 'const heard = this.#heartbeats.heard(this.#now())',
     replace: 'const heard = this.#heartbeats.confirmation',
-    caughtBy: 'a confirmation that waited for its turn to be written while the machine slept is discarded',
+    caughtBy: 'a confirmation that was queued while the machine slept is discarded',
   },
   {
     ...relay,
-    name: 'let a write that confirms take as long as any other',
+    name: 'give the write of a confirmation the usual timeout',
     file: 'resource-relay.ts',
     find: 'Math.min(writeMs, Math.max(1, this.#heartbeats.leftMs(this.#now())))',
     replace: 'writeMs',
-    caughtBy: 'a write that confirms is given up a tenth of the lease after its call was sent',
+    caughtBy: 'the write of a confirmation times out a tenth of the lease after its call was sent',
   },
 ]
 

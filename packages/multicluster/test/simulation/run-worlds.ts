@@ -3,7 +3,9 @@ import { simulateClusters, type ClustersReport } from './index.ts'
 
 type Seen = Record<string, number>
 
-/** Runs worlds with everything going wrong, and asserts that nothing did, and that enough was seen. */
+/**
+ * Simulates worlds with all faults. Asserts that no invariant broke and that every kind of event occurred often enough.
+ */
 export async function runWorlds(firstSeed: number, worlds: number): Promise<void> {
   const seen: Seen = {}
   for (let seed = firstSeed; seed < firstSeed + worlds; seed += 1) {
@@ -11,10 +13,10 @@ export async function runWorlds(firstSeed: number, worlds: number): Promise<void
     expect(report.ok, String(report)).toBe(true)
     add(seen, report)
   }
-  // Worlds that saw none of these would prove nothing about them.
+  // Worlds without these events would prove nothing about them.
   const least: Seen = { clusters: 3, grants: 3, handovers: 2, expiries: 1, releases: 1, documentElections: 0.5 }
   for (const [name, each] of Object.entries(least)) {
-    expect(seen[name], `${name} seen in ${worlds} worlds`).toBeGreaterThanOrEqual(each * worlds)
+    expect(seen[name], `${name} in ${worlds} worlds`).toBeGreaterThanOrEqual(each * worlds)
   }
 }
 

@@ -13,11 +13,11 @@ import { memoryStore } from '../../../tenure/src/stores/memory.ts'
 import { decodeRecord } from '../../../tenure/src/stores/record.ts'
 import { swapStore } from '../../../tenure/src/stores/swap.ts'
 
-/** The global stores that clusters can share. */
+/** The global stores that the clusters can share. */
 export const globalStores = ['swap-watched', 'cas-polled', 'memory'] as const
 export type GlobalStore = (typeof globalStores)[number]
 
-/** What everybody in a world shares. */
+/** What all parts of a simulated world share. */
 export interface Scene {
   readonly world: World
   readonly random: Random
@@ -29,25 +29,25 @@ export interface Scene {
   participants(): readonly Participant[]
 }
 
-/** A machine whose clock is off by as much as is allowed, or less. */
+/** Creates a machine whose clock is off by at most the allowed drift. */
 export function newMachine({ world, random, driftRatio }: Scene): Machine {
   const off = random.chance(0.5) ? random.pick([-driftRatio, driftRatio]) : random.between(-driftRatio, driftRatio)
   return new Machine(world, random.fork(), 1 + off)
 }
 
-/** The way from a machine to a server. */
+/** Creates the link from a machine to a server. */
 export function newLink({ world, random, leaseDurationMs, replays }: Scene, machine: Machine, server: Server): Link {
   const weather = fairWeather(random.magnitude(0.5, 20), replays ? leaseDurationMs / 15 : Infinity)
   return new Link({ world, random: random.fork(), machine, server, weather })
 }
 
-/** The global store's server, and how it looks through a link. */
+/** The global store's server, and the store as seen through a link. */
 export interface Global {
   readonly server: Server
   through(link: Link, clock: Clock): LeaseStore
 }
 
-/** Makes it. Whatever it grants is checked against what everybody believes. */
+/** Creates the global store. Every grant is checked against what all candidates believe. */
 export function newGlobal(scene: Scene, kind: GlobalStore): Global {
   const server = new Server(scene.world)
   const { checker } = scene

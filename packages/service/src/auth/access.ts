@@ -6,18 +6,18 @@ import type { Rights } from './rights.ts'
 
 /** A caller that the service knows. */
 export interface Identity extends Rights {
-  /** For limits and logs. */
+  /** The name for limits and logs. */
   readonly subject: string
   /** When its credential expires, in Unix milliseconds. */
   readonly expiresAtMs: number | undefined
-  /** The name under which its token would be revoked. Undefined: it has no token, or one without an id. */
+  /** The id under which the caller's token would be revoked. Undefined if it has no token, or a token without an id. */
   readonly revocation: string | undefined
 }
 
 /** Every caller of a service without authentication. */
 const anybody = allOrNothing('anybody', true)
 
-/** The caller of a route that is open to all. */
+/** The caller of a route that needs no authentication. */
 export const nobody = allOrNothing('nobody', false)
 
 function allOrNothing(subject: string, all: boolean): Identity {
@@ -37,15 +37,17 @@ function allOrNothing(subject: string, all: boolean): Identity {
 /** Identifies callers. */
 export interface Authenticator {
   identify(request: FastifyRequest): Identity | Promise<Identity>
-  /** The subject of a caller that was identified before, for a fair order alone: it may have lost its rights since. */
+  /**
+   * Returns the subject of a caller that was identified before, only for fair ordering: its rights may be gone since.
+   */
   recall(request: Pick<IncomingMessage, 'headers' | 'socket'>): string | undefined
-  /** How often keys and rights were read again: an identity from before may not hold any more. */
+  /** How many times keys and rights were reloaded. An identity from an earlier generation may no longer be valid. */
   readonly generation: number
-  /** Reads keys and rights again. If that fails, everything stays as it was, and it rejects. */
+  /** Reloads keys and rights. If that fails, it rejects and keeps the current ones. */
   reload(): Promise<void>
 }
 
-/** Without authentication everybody may do everything. */
+/** The authenticator of a service without authentication: every caller may do everything. */
 export const open: Authenticator = {
   identify: () => anybody,
   recall: () => anybody.subject,
@@ -53,14 +55,14 @@ export const open: Authenticator = {
   reload: async () => {},
 }
 
-/** May take part in a group, for this node. A node can speak only for itself. */
+/** Throws unless the caller may take part in the group as this node. A node can act only for itself. */
 export function mayAct(identity: Identity, groupId: string, nodeId: string): void {
   maySpeakFor(identity, nodeId)
   allow(identity.mayJoin(groupId), () => notJoined(groupId))
 }
 
 export function maySpeakFor(identity: Identity, nodeId: string): void {
-  const text = () => `This identity speaks for another node than "${nodeId}".`
+  const text = () => `This identity may not act for node "${nodeId}".`
   allow(identity.speaksFor(nodeId), text, { field: 'node_id' })
 }
 
@@ -68,7 +70,9 @@ export function notJoined(groupId: string): string {
   return `This identity may not take part in group "${groupId}".`
 }
 
-/** May take part in some group: known before the rest of the request is read. */
+/**
+ * Throws unless the caller may take part in at least one group. This is checked before the rest of the request is read.
+ */
 export function mayTakePart({ mayJoinAny }: Identity): void {
   allow(mayJoinAny, () => 'This identity may not take part in any group.')
 }
@@ -78,23 +82,23 @@ export function canRead(identity: Identity, groupId: string): boolean {
 }
 
 export function mayRead(identity: Identity, groupId: string): void {
-  allow(canRead(identity, groupId), () => `This identity may not see group "${groupId}".`)
+  allow(canRead(identity, groupId), () => `This identity may not read group "${groupId}".`)
 }
 
 export function mayAdminister({ admin }: Identity): void {
-  allow(admin, () => 'Only an administrator may do this.')
+  allow(admin, () => 'This needs an administrator.')
 }
 
-/** May see figures of the whole service. */
+/** Throws unless the caller may read data about the whole service. */
 export function mayReadAll({ admin, reader }: Identity): void {
-  allow(admin || reader, () => 'Only a reader or an administrator may see this.')
+  allow(admin || reader, () => 'This needs a reader or an administrator.')
 }
 
 function allow(isAllowed: boolean, refusal: () => string, details: ServiceError['details'] = {}): void {
   if (!isAllowed) throw new ServiceError('UNAUTHORIZED', refusal(), { details })
 }
 
-/** How long its credential is still valid. */
+/** Returns how long the caller's credential stays valid, Infinity if it does not expire. */
 export function validForMs({ expiresAtMs = Infinity }: Identity, wallMs: number): number {
   return Math.max(0, expiresAtMs - wallMs)
 }

@@ -1,10 +1,13 @@
-/** The names of a certificate (RFC 5280, 4.2.1.6), read from its bytes: their form as text can be forged. */
+/** The names of a certificate (RFC 5280, 4.2.1.6), read from its bytes: their text form can be forged. */
 import type { X509Certificate } from 'node:crypto'
 
 const subjectAltName = '551d11'
 const kinds: Readonly<Record<number, string>> = { 0x82: 'DNS', 0x86: 'URI' }
 
-/** Names by type, such as `DNS:node-17.example` or `URI:spiffe://example/node-17`. Other types are left out. */
+/**
+ * Returns the names with their types, such as `DNS:node-17.example` or `URI:spiffe://example/node-17`. Other types are
+ * left out.
+ */
 export function alternativeNames(certificate: X509Certificate): string[] {
   const [whole] = elements(certificate.raw)
   const [body] = elements(expect(whole, 0x30))
@@ -17,11 +20,11 @@ export function alternativeNames(certificate: X509Certificate): string[] {
   })
   const [found, second] = values.filter(({ id }) => id === subjectAltName)
   if (!found) return []
-  if (second) throw new Error('a certificate has its names twice')
+  if (second) throw new Error('a certificate has two lists of alternative names')
   const [names] = elements(found.content)
   return elements(expect(names, 0x30)).flatMap(({ tag, content }) => {
     const kind = kinds[tag]
-    // Each byte one character, so that no two names become one.
+    // Decode each byte as one character, so that no two names become equal.
     return kind === undefined ? [] : [`${kind}:${content.toString('latin1')}`]
   })
 }
@@ -31,7 +34,7 @@ interface Element {
   readonly content: Buffer
 }
 
-/** The elements that follow one another in these bytes. */
+/** Returns the consecutive DER elements in these bytes. */
 function elements(bytes: Buffer): Element[] {
   const found: Element[] = []
   let at = 0
@@ -39,10 +42,10 @@ function elements(bytes: Buffer): Element[] {
     const tag = bytes.readUInt8(at)
     const short = bytes.readUInt8(at + 1)
     const lengthBytes = short < 0x80 ? 0 : short & 0x7f
-    if (short === 0x80 || lengthBytes > 4) throw new Error('a certificate has an impossible length')
+    if (short === 0x80 || lengthBytes > 4) throw new Error('a certificate has an invalid length field')
     const start = at + 2 + lengthBytes
     const length = lengthBytes === 0 ? short : bytes.readUIntBE(at + 2, lengthBytes)
-    if (start + length > bytes.length) throw new Error('a certificate ends too soon')
+    if (start + length > bytes.length) throw new Error('a certificate is truncated')
     found.push({ tag, content: bytes.subarray(start, start + length) })
     at = start + length
   }
@@ -50,6 +53,6 @@ function elements(bytes: Buffer): Element[] {
 }
 
 function expect(element: Element | undefined, tag: number): Buffer {
-  if (element?.tag !== tag) throw new Error('a certificate is not built as it should be')
+  if (element?.tag !== tag) throw new Error('a certificate has an unexpected structure')
   return element.content
 }

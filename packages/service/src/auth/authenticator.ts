@@ -10,9 +10,9 @@ import { Refusal } from './refusal.ts'
 
 /** How the service identifies callers: by tokens, by certificates, or by either. */
 export interface AuthenticationOptions {
-  /** Tokens of an issuer. */
+  /** Tokens from an external issuer. */
   readonly jwt?: JwtOptions | undefined
-  /** Instead of `jwt`: the public key, PEM, of tokens that `tenure token sign` or `signToken` made. */
+  /** Instead of `jwt`: the public key, PEM, that verifies tokens made by `tenure token sign` or `signToken`. */
   readonly tokenKeyFile?: string | undefined
   readonly certificates?: CertificateOptions | undefined
 }
@@ -24,16 +24,18 @@ interface Verifiers {
   readonly certificates: CertificateVerifier | undefined
 }
 
-/** Reads keys and rights. A request that carries a token is judged by it alone, any other by its certificate. */
+/**
+ * Reads keys and rights. A request with a token is identified by the token alone, any other request by its certificate.
+ */
 export async function createAuthenticator(
   options: AuthenticationOptions,
   clock: Clock = systemClock,
 ): Promise<Authenticator> {
   const { jwt, tokenKeyFile, certificates } = options
   if (!jwt && tokenKeyFile === undefined && !certificates) {
-    throw wrongOption('authentication', ' is empty; ', 'it must have tokenKeyFile or jwt, or certificates, or both.')
+    throw wrongOption('authentication', ' is empty; ', 'set tokenKeyFile or jwt, or certificates, or both.')
   }
-  // Of two issuers one could speak in the name of the other.
+  // With two issuers, one could issue tokens for the subjects of the other.
   if (jwt && tokenKeyFile !== undefined) {
     throw wrongOption('authentication.tokenKeyFile', ' ', 'excludes authentication.jwt: tokens have one issuer.')
   }
@@ -43,7 +45,7 @@ export async function createAuthenticator(
     const used = verifiers
     try {
       const identity = await pending
-      // Otherwise keys and rights were read again meanwhile: the present ones decide.
+      // If keys and rights were reloaded meanwhile, the new ones decide.
       return used === verifiers ? identity : await authenticator.identify(request)
     } catch (error) {
       throw refused(error)
@@ -83,12 +85,12 @@ async function read({ jwt, tokenKeyFile, certificates }: AuthenticationOptions, 
 function identify({ tokens, certificates }: Verifiers, request: FastifyRequest): Identity | Promise<Identity> {
   const { authorization } = request.headers
   if (authorization !== undefined) {
-    if (!tokens) throw new Refusal('a token was shown, and tokens are not accepted')
+    if (!tokens) throw new Refusal('the request has a token, but the service accepts no tokens')
     return tokens.verify(tokenOf(authorization))
   }
   const identity = certificates?.verify(request.socket)
   if (identity) return identity
-  throw unauthorized('This needs a token or a certificate.')
+  throw unauthorized('This request needs a token or a client certificate.')
 }
 
 function recall({ tokens, certificates }: Verifiers, { headers, socket }: Recalled): string | undefined {
@@ -97,25 +99,25 @@ function recall({ tokens, certificates }: Verifiers, { headers, socket }: Recall
     if (authorization !== undefined) return tokens?.recall(tokenOf(authorization))
     return certificates?.verify(socket)?.subject
   } catch {
-    // It is refused where it is identified.
+    // The identification that follows rejects this request.
     return undefined
   }
 }
 
-/** The head check has ensured that there is only one: Node would silently keep the first of two. */
+/** The head check guarantees a single Authorization header. Otherwise Node would silently keep the first of two. */
 function tokenOf(authorization: string): string {
   const [, token] = /^Bearer ([A-Za-z0-9._-]+)$/i.exec(authorization) ?? []
-  if (token === undefined) throw new Refusal('the authorization is not a bearer token')
+  if (token === undefined) throw new Refusal('the Authorization header is not a bearer token')
   return token
 }
 
-/** The cause goes into the log, not into the answer. */
+/** The cause goes into the log, not into the response. */
 function unauthorized(text: string, cause?: Error): ServiceError {
   return new ServiceError('UNAUTHORIZED', text, { status: 401, cause })
 }
 
-/** The reason is for the log alone: a forger learns nothing from the answer. */
+/** The reason goes only into the log, so that a forger learns nothing from the response. */
 function refused(error: unknown): unknown {
   if (!(error instanceof Refusal)) return error
-  return unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.', error)
+  return unauthorized(error.expired ? 'The credential has expired.' : 'The credential is not valid.', error)
 }

@@ -1,4 +1,4 @@
-/** Certificates of clients: their names, and what a file grants to each name. */
+/** Client certificates: their names, and the rights that a file grants to each name. */
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { messageOf } from '@tenure/internal/message'
@@ -12,7 +12,7 @@ import { Refusal } from './refusal.ts'
 import { parseRights, type Rights } from './rights.ts'
 import { parseStrictJson } from './strict-json.ts'
 
-/** What certificates grant. The authorities that issue them are an option of TLS. */
+/** What certificates grant. The CAs that issue them are a TLS option. */
 export interface CertificateOptions {
   /** `{ "certificates": [{ "san": "DNS:node-17.example", "node": "node-17", "groups": ["payments-*"] }] }` */
   readonly rightsFile: string
@@ -47,13 +47,13 @@ export class CertificateVerifier {
     }
   }
 
-  /** Undefined if no certificate was shown. */
+  /** Returns undefined if the client sent no certificate. */
   verify(socket: Socket): Identity | undefined {
     if (!(socket instanceof TLSSocket)) return undefined
     const shown = this.#shown.get(socket) ?? this.#look(socket)
     if (!shown) return undefined
     const { names, fromMs, untilMs } = shown
-    // A connection can outlive the certificate that it began with.
+    // A connection can outlive its certificate.
     const nowMs = this.#clock.wallMs()
     if (!(nowMs >= fromMs)) throw new Refusal('the certificate is not valid yet')
     if (!(nowMs < untilMs)) throw new Refusal('the certificate has expired', { expired: true })
@@ -67,10 +67,11 @@ export class CertificateVerifier {
   #look(socket: TLSSocket): Shown | undefined {
     const certificate = socket.getPeerX509Certificate()
     if (!certificate) return undefined
-    // Set by the handshake alone, and only if the chain leads to one of our authorities.
-    if (!socket.authorized) throw new Refusal('the certificate is not from a known authority, or not valid')
-    if (certificate.ca) throw new Refusal('the certificate belongs to an authority')
-    if (!certificate.keyUsage?.includes(clientAuth)) throw new Refusal('the certificate is not made for clients')
+    // Only the handshake sets this, and only if the chain leads to one of our CAs.
+    if (!socket.authorized) throw new Refusal('the certificate is not valid, or no known CA issued it')
+    if (certificate.ca) throw new Refusal('the certificate is a CA certificate')
+    if (!certificate.keyUsage?.includes(clientAuth))
+      throw new Refusal('the certificate is not for client authentication')
     let names: string[]
     try {
       names = alternativeNames(certificate)
@@ -95,10 +96,10 @@ function parseRightsFile(text: string): ReadonlyMap<string, Rights> {
   for (const entry of entries as unknown[]) {
     const { san, ...rights } = isObject(entry) ? entry : { san: undefined }
     if (typeof san !== 'string' || !nameShape.test(san)) {
-      const text = 'must be "DNS:" and a full name, or "URI:" and a full address, without *'
+      const text = 'must be "DNS:" and a full name, or "URI:" and a full URI, without *'
       throw new Error(`san is ${JSON.stringify(san)}; it ${text}`)
     }
-    if (all.has(san)) throw new Error(`"${san}" is in it twice`)
+    if (all.has(san)) throw new Error(`"${san}" occurs twice`)
     all.set(san, parseRights(rights, san.slice('DNS:'.length)))
   }
   return all

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { wrongOption } from '../errors.ts'
 import { messageOf } from '@tenure/internal/message'
 
-/** A text file that an option names. */
+/** Reads a text file that an option names. */
 export async function readNamed(option: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
@@ -11,7 +11,7 @@ export async function readNamed(option: string, path: string): Promise<string> {
   }
 }
 
-/** Puts the name of the option before what is wrong with it. */
+/** Runs `use`, and prefixes an error with the name of the option. */
 export function naming<T>(option: string, use: () => T, link = ': '): T {
   try {
     return use()
@@ -21,8 +21,8 @@ export function naming<T>(option: string, use: () => T, link = ': '): T {
 }
 
 /**
- * The blocks of a PEM file, with their labels. Throws if one of them is incomplete: the file is still being written,
- * and the rest would be missing silently.
+ * Returns the blocks of a PEM file, with their labels. Throws if a block is incomplete: the file is still being
+ * written, and the rest would be missing silently.
  */
 export function pemBlocks(text: string): { readonly label: string; readonly pem: string }[] {
   const blocks = Array.from(
@@ -34,7 +34,7 @@ export function pemBlocks(text: string): { readonly label: string; readonly pem:
   return blocks
 }
 
-/** What everybody on this machine may do with it. */
+/** Returns what every user of this machine may do with the file. */
 export async function openToAll(path: string): Promise<{ readonly read: boolean; readonly write: boolean }> {
   const { mode } = await stat(path)
   return { read: (mode & 0o004) !== 0, write: (mode & 0o002) !== 0 }

@@ -1,4 +1,4 @@
-/** Tokens: who signed them, for whom, for how long, and what they grant. */
+/** Tokens: who signed them, for which audience, for how long, and what they grant. */
 import { hash } from 'node:crypto'
 import { errors, jwtVerify, type JWTVerifyOptions } from 'jose'
 import { messageOf } from '@tenure/internal/message'
@@ -14,13 +14,13 @@ import { revocationOf } from './revocations.ts'
 import { parseRights } from './rights.ts'
 import { parseStrictJson } from './strict-json.ts'
 
-/** How tokens are checked. */
+/** How tokens are verified. */
 export interface JwtOptions {
   /** The issuer's public keys: a JWKS, or PEM. */
   readonly keysFile: string
-  /** What `iss` must be. */
+  /** The required `iss` claim. */
   readonly issuer: string
-  /** What `aud` must be or hold. */
+  /** The required value in the `aud` claim. */
   readonly audience: string
   /** The longest time from `iat` to `exp`. Default: 24 hours. */
   readonly maxLifetimeMs?: number | undefined
@@ -28,15 +28,18 @@ export interface JwtOptions {
   readonly clockToleranceMs?: number | undefined
 }
 
-/** A token may not be longer. */
+/** The length limit of a token, in characters. */
 export const longestToken = 8_192
 const claimRefusals: Readonly<Record<string, string>> = {
-  iss: 'the token is of another issuer',
-  aud: 'the token is for another audience',
+  iss: 'the token has a different issuer',
+  aud: 'the token has a different audience',
 }
-/** jose looks at these last, so that everything else is right where it refuses one of them. They are checked here. */
+/**
+ * jose checks these claims last. So if jose rejects one of them, everything else is valid. They are checked below
+ * instead.
+ */
 const times = ['exp', 'iat', 'nbf']
-/** Switches jose's checks of times off: see `#claims`. */
+/** Disables jose's time checks: see `#claims`. */
 const noTimeLimit = { clockTolerance: Number.MAX_SAFE_INTEGER }
 const mostTried = 4
 const mostRemembered = 10_000
@@ -51,7 +54,7 @@ function digestOf(token: string): string {
   return hash('sha256', token, 'base64')
 }
 
-/** Finds out whom a token speaks of. */
+/** Identifies the subject of a token. */
 export class TokenVerifier {
   readonly #options: JwtOptions
   readonly #clock: Clock
@@ -65,7 +68,7 @@ export class TokenVerifier {
     this.#keys = keys
   }
 
-  /** `option` is what names the file of keys. */
+  /** `option` is the name of the option that holds the key file. */
   static async open(options: JwtOptions, clock: Clock, option = 'authentication.jwt.keysFile'): Promise<TokenVerifier> {
     checkOptions(options)
     const text = await readNamed(option, options.keysFile)
@@ -76,7 +79,7 @@ export class TokenVerifier {
     }
   }
 
-  /** At once for a token that was here before. */
+  /** Returns synchronously for a token that was verified before. */
   verify(token: string): Identity | Promise<Identity> {
     if (token.length > longestToken) throw new Refusal('the token is too long')
     const digest = digestOf(token)
@@ -84,12 +87,12 @@ export class TokenVerifier {
     return known ? this.#inTime(digest, known) : this.#examine(token).then((examined) => this.#inTime(digest, examined))
   }
 
-  /** Whose token it is, if it was here before, even if it has expired since. */
+  /** Returns the subject of a token that was verified before, even if it has expired since. */
   recall(token: string): string | undefined {
     return token.length > longestToken ? undefined : this.#known.get(digestOf(token))?.identity.subject
   }
 
-  /** Looked at on every call: time goes on. */
+  /** Compared on every call, because a known token can expire. */
   #inTime(digest: string, known: Known): Identity {
     const nowMs = this.#clock.wallMs()
     if (nowMs < known.fromMs) throw new Refusal('the token is not valid yet')
@@ -113,53 +116,53 @@ export class TokenVerifier {
     for (const { key, algorithm } of this.#keysFor(objectOf(header))) {
       const verified = await verify(token, key, { algorithms: [algorithm], issuer, audience, ...noTimeLimit })
       if (!verified) continue
-      // jose would take the last of two equal names.
+      // jose would accept duplicate keys and take the last one.
       const claims = objectOf(payload)
       const { wrongClaim } = verified
       if (wrongClaim === undefined || times.includes(wrongClaim)) return this.#claims(claims)
       throw new Refusal(claimRefusals[wrongClaim] ?? 'the token is malformed')
     }
-    throw new Refusal('the signature of the token is wrong')
+    throw new Refusal("the token's signature is invalid")
   }
 
   /**
-   * By `kid`, or all of its algorithm where it names none, as while keys are rotated. Keys that a token brings along or
-   * points to (`jwk`, `jku`, `x5c`, `x5u`) are not looked at.
+   * Returns the key that `kid` names, or without `kid` all keys of the algorithm, as during key rotation. Keys that a
+   * token contains or points to (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
    */
   #keysFor({ alg, kid, crit, b64, typ }: Readonly<Record<string, unknown>>) {
     if (crit !== undefined) throw new Refusal('the token has a critical extension')
     if (b64 !== undefined) throw new Refusal('the token has the extension b64')
-    // Signed by the same issuer for something else, such as a logout.
+    // The issuer may have signed this token for another purpose, such as a logout.
     if (typ !== undefined && !(typeof typ === 'string' && /^(?:application\/)?(?:at\+)?jwt$/i.test(typ))) {
-      throw new Refusal('the token is of another type')
+      throw new Refusal('the token has a different type')
     }
     const named = typeof kid === 'string' ? this.#keys.get(kid) : undefined
     if (kid !== undefined && !named) throw new Refusal('the token names an unknown key')
     const keys = (named ? [named] : [...this.#keys.values()]).filter(({ algorithm }) => algorithm === alg)
-    if (keys.length === 0) throw new Refusal('the token names another algorithm than its key has')
-    // Each costs a check of a signature.
+    if (keys.length === 0) throw new Refusal("the token's algorithm does not match its key")
+    // Each candidate key costs a signature verification.
     return keys.slice(0, mostTried)
   }
 
   /**
-   * What jose does not check, or checks more loosely: that the subject is sound, that both `exp` and `iat` are there and
-   * not too far apart, and what the token grants. Times are compared on every call, to the millisecond and on the
-   * service's clock; jose would compare them once, in whole seconds.
+   * Checks what jose does not check, or checks less strictly: that the subject is valid, that both `exp` and `iat` are
+   * present and not too far apart, and what the token grants. Times are compared on every call, to the millisecond and
+   * on the service's clock. jose would compare them once, in whole seconds.
    */
   #claims(claims: Readonly<Record<string, unknown>>): Known {
     const { maxLifetimeMs = 86_400_000, clockToleranceMs = 5_000 } = this.#options
     const { sub, jti, tenure = {} } = claims
-    if (typeof sub !== 'string' || !isSoundNodeId(sub)) throw new Refusal('the token has no sound subject')
+    if (typeof sub !== 'string' || !isSoundNodeId(sub)) throw new Refusal('the token has no valid subject')
     const exp = instantOf(claims, 'exp')
     const iat = instantOf(claims, 'iat')
     const nbf = claims['nbf'] === undefined ? iat : instantOf(claims, 'nbf')
-    // JSON has numbers that become Infinity here: the bound refuses those too.
-    if (exp <= iat || exp - iat > maxLifetimeMs) throw new Refusal('the token is valid for too long, or never')
+    // JSON has numbers that parse as Infinity. This limit rejects those too.
+    if (exp <= iat || exp - iat > maxLifetimeMs) throw new Refusal("the token's lifetime is not positive, or too long")
     let rights
     try {
       rights = parseRights(tenure, sub)
     } catch (error) {
-      throw new Refusal(`the claim "tenure" of the token: ${messageOf(error)}`)
+      throw new Refusal(`the token's "tenure" claim is invalid: ${messageOf(error)}`)
     }
     const untilMs = exp + clockToleranceMs
     return {
@@ -175,7 +178,7 @@ export class TokenVerifier {
   }
 }
 
-/** Undefined if the signature is wrong; else the first claim that jose refuses, if any. */
+/** Returns undefined if the signature is invalid. Otherwise returns the first claim that jose rejects, if any. */
 async function verify(
   token: string,
   key: VerificationKey['key'],
@@ -185,7 +188,7 @@ async function verify(
     await jwtVerify(token, key, expected)
     return {}
   } catch (error) {
-    // jose looks at claims only under a right signature.
+    // jose checks claims only after the signature is verified.
     if (error instanceof errors.JWTInvalid) return { wrongClaim: 'any' }
     const isClaim = error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
     return isClaim ? { wrongClaim: error.claim } : undefined
@@ -195,11 +198,11 @@ async function verify(
 function checkOptions({ issuer, audience, maxLifetimeMs = 1, clockToleranceMs = 0 }: JwtOptions): void {
   for (const [name, value] of Object.entries({ issuer, audience })) {
     if (typeof value === 'string' && value !== '') continue
-    const rule = 'it must be text that is not empty.'
+    const rule = 'it must be a non-empty string.'
     throw wrongOption(`authentication.jwt.${name}`, ` is ${JSON.stringify(value)}; `, rule)
   }
   if (!(maxLifetimeMs > 0 && Number.isFinite(maxLifetimeMs))) {
-    const rule = 'it must be above 0 and have an end.'
+    const rule = 'it must be above 0 and finite.'
     throw wrongOption('authentication.jwt.maxLifetimeMs', ` is ${maxLifetimeMs}; `, rule)
   }
   if (!(clockToleranceMs >= 0 && clockToleranceMs <= 30_000)) {
@@ -207,7 +210,7 @@ function checkOptions({ issuer, audience, maxLifetimeMs = 1, clockToleranceMs = 
   }
 }
 
-/** Undefined unless it is base64url in its one canonical spelling. */
+/** Returns undefined unless the part is base64url in its canonical spelling. */
 function bytesOf(part: string): Buffer | undefined {
   const bytes = Buffer.from(part, 'base64url')
   return part !== '' && bytes.toString('base64url') === part ? bytes : undefined
@@ -220,17 +223,17 @@ function objectOf(bytes: Buffer): Readonly<Record<string, unknown>> {
   try {
     value = parseStrictJson(utf8.decode(bytes))
   } catch {
-    throw new Refusal('the token holds no sound JSON')
+    throw new Refusal('the token does not contain valid JSON')
   }
-  if (!isObject(value)) throw new Refusal('the token holds no object')
+  if (!isObject(value)) throw new Refusal('the token does not contain a JSON object')
   return value
 }
 
-/** A time of the token, in Unix milliseconds. */
+/** Returns a time claim in Unix milliseconds. */
 function instantOf(claims: Readonly<Record<string, unknown>>, name: string): number {
   const seconds = claims[name]
   if (typeof seconds !== 'number' || !(seconds > 0)) {
-    throw new Refusal(`the claim "${name}" of the token is missing, or no time`)
+    throw new Refusal(`the token's "${name}" claim is missing or is not a valid time`)
   }
   return seconds * 1000
 }

@@ -5,13 +5,13 @@ import { calculateJwkThumbprint, importJWK, type CryptoKey, type JWK } from 'jos
 import { pemBlocks } from './files.ts'
 import { parseStrictJson } from './strict-json.ts'
 
-/** A key that checks signatures, by one algorithm only, whatever algorithm a token names. */
+/** A key that verifies signatures of one algorithm only, whatever algorithm a token names. */
 export interface VerificationKey {
   readonly algorithm: string
   readonly key: CryptoKey
 }
 
-/** Keys by their `kid`. A key without one has its thumbprint instead (RFC 7638). */
+/** Keys by their `kid`. A key without a `kid` is stored under its thumbprint (RFC 7638). */
 export type KeySet = ReadonlyMap<string, VerificationKey>
 
 const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
@@ -26,14 +26,14 @@ const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
 export async function parseKeys(text: string): Promise<KeySet> {
   const keys = new Map<string, VerificationKey>()
   for (const jwk of text.trimStart().startsWith('{') ? jwksOf(text) : pemKeysOf(text)) {
-    // Issuers list their keys for encryption next to those for signatures.
+    // Issuers list their encryption keys next to their signing keys.
     if (jwk.use !== undefined && jwk.use !== 'sig') continue
     const algorithm = algorithmOf(jwk)
     const kid = jwk.kid ?? (await calculateJwkThumbprint(jwk))
     if (keys.has(kid)) throw new Error(`two keys have the kid ${JSON.stringify(kid)}`)
     keys.set(kid, { algorithm, key: await importPublic(jwk, algorithm) })
   }
-  if (keys.size === 0) throw new Error('there is no key for signatures in it')
+  if (keys.size === 0) throw new Error('it contains no signing key')
   return keys
 }
 
@@ -54,32 +54,32 @@ function isJwk(value: unknown): value is JWK {
 
 function pemKeysOf(text: string): JWK[] {
   return pemBlocks(text).map(({ label, pem }) => {
-    // Nothing of a certificate but its key would count, neither its end nor its issuer.
-    if (label.endsWith('CERTIFICATE')) throw new Error('it holds a certificate; give the public key alone')
-    if (label.endsWith('PRIVATE KEY')) throw new Error('it holds a private key; give the public half of it')
+    // Only the certificate's key would be used, and its expiry and issuer would be ignored.
+    if (label.endsWith('CERTIFICATE')) throw new Error('it contains a certificate; provide only the public key')
+    if (label.endsWith('PRIVATE KEY')) throw new Error('it contains a private key; provide only the public key')
     return createPublicKey(pem).export({ format: 'jwk' })
   })
 }
 
 function algorithmOf(jwk: JWK): string {
-  if (jwk.kty === 'oct') throw new Error('a secret that is shared with the issuer (kty oct) is not accepted')
-  if (jwk.d !== undefined) throw new Error('it holds a private key; give the public half of it')
+  if (jwk.kty === 'oct') throw new Error('it contains a shared secret (kty oct); provide a public key')
+  if (jwk.d !== undefined) throw new Error('it contains a private key; provide only the public key')
   if (jwk.key_ops && !jwk.key_ops.includes('verify'))
-    throw new Error('it holds a key that is not for verifying (key_ops)')
+    throw new Error('it contains a key that is not for verifying (key_ops)')
   if (jwk.kty === 'RSA' && Buffer.from(jwk.n ?? '', 'base64url').length < 256) {
-    throw new Error('it holds an RSA key of less than 2048 bits')
+    throw new Error('it contains an RSA key of less than 2048 bits')
   }
   const possible = algorithmsOf[jwk.kty === 'RSA' ? 'RSA' : (jwk.crv ?? '')] ?? []
   const algorithm = jwk.alg ?? possible[0]
   if (algorithm === undefined || !possible.includes(algorithm)) {
-    throw new Error(`it holds a key of an unknown kind (kty ${jwk.kty}, crv ${jwk.crv}, alg ${jwk.alg})`)
+    throw new Error(`it contains a key of an unknown kind (kty ${jwk.kty}, crv ${jwk.crv}, alg ${jwk.alg})`)
   }
   return algorithm
 }
 
 async function importPublic(jwk: JWK, algorithm: string): Promise<CryptoKey> {
   try {
-    // Nothing but the key itself: certificates and addresses next to it are ignored.
+    // Import only the key itself. Certificates and addresses next to it are ignored.
     const { kty, crv, n, e, x, y } = jwk
     const bare = Object.fromEntries(Object.entries({ kty, crv, n, e, x, y }).filter(([, part]) => part !== undefined))
     const key = await importJWK(bare as JWK, algorithm)

@@ -1,4 +1,7 @@
-/** Tokens of a key that the operator of a service made, without an issuer beside it: how they are made and checked. */
+/**
+ * Tokens that the operator of a service signs with its own key, without an external issuer: how they are signed and
+ * verified.
+ */
 import { createPrivateKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { uuid } from '@tenure/internal/clock'
@@ -13,46 +16,47 @@ import { longestToken, type JwtOptions } from './jwt.ts'
 import { parseRights } from './rights.ts'
 
 /**
- * Signing needs the private half and checking only the public one: no replica holds anything by which a token could be
- * made. Every tool that knows tokens knows ES256, and Node checks it in a third of the time that EdDSA takes.
+ * Signing needs the private half of the key and verifying only the public half, so no replica holds anything that could
+ * sign a token. Every tool that supports JWT supports ES256, and Node verifies it in a third of the time that EdDSA
+ * takes.
  */
 const algorithm = 'ES256'
-/** The key says whose tokens they are: these are the same everywhere. */
+/** The same in every installation: the key alone says whose tokens they are. */
 const issuer = 'tenure'
 const audience = 'tenure'
 const dayMs = 86_400_000
 const longestMs = 366 * dayMs
 const shortestMs = 60_000
 
-/** A new key, both halves as PEM. */
+/** A new key pair, both halves as PEM. */
 export interface TokenKey {
-  /** Signs tokens: for nobody else to read. */
+  /** Signs tokens. Keep it secret. */
   readonly privateKey: string
-  /** Checks them: for every replica, as `authentication.tokenKeyFile`. */
+  /** Verifies tokens. Every replica needs it as `authentication.tokenKeyFile`. */
   readonly publicKey: string
 }
 
-/** What {@link signToken} takes. */
+/** The options of {@link signToken}. */
 export interface TokenOptions {
-  /** The node that it speaks for; in logs, its subject. */
+  /** The node that the token acts for. Logs show it as the subject. */
   readonly node: string
-  /** The groups in which it takes part; `*` stands for anything. Default: none. */
+  /** The groups in which the node may take part. `*` matches any characters. Default: none. */
   readonly groups?: readonly string[] | undefined
-  /** Sees all groups. */
+  /** Allows reading all groups. Default: false. */
   readonly reader?: boolean | undefined
-  /** Defines and deletes groups, revokes tokens, and sees all. */
+  /** Allows defining and deleting groups, revoking tokens, and reading everything. Default: false. */
   readonly admin?: boolean | undefined
-  /** A minute to 366 days. Default: 30 days. */
+  /** How long the token is valid, from one minute to 366 days. Default: 30 days. */
   readonly lifetimeMs?: number | undefined
   readonly clock?: Clock | undefined
 }
 
-/** A token, and what is to be noted of it. */
+/** A token, and what to keep on record about it. */
 export interface SignedToken {
   readonly token: string
-  /** By which it is revoked. */
+  /** The id by which the token can be revoked. */
   readonly id: string
-  /** Unix time. */
+  /** In Unix milliseconds. */
   readonly expiresAtMs: number
 }
 
@@ -66,7 +70,7 @@ const names: OptionNames<TokenOptions> = {
 }
 
 /**
- * Makes a key for tokens.
+ * Creates a key pair for tokens.
  *
  * @example
  * const { privateKey, publicKey } = await createTokenKey()
@@ -90,14 +94,15 @@ export async function signToken(privateKey: string, options: TokenOptions): Prom
   const { node, groups = [], reader = false, admin = false, clock = systemClock } = options
   const { lifetimeMs = 30 * dayMs } = options
   if (!isSoundNodeId(node)) {
-    const rule = 'it must be 1 to 256 bytes of text without control characters, invisible ones and blanks around it.'
+    const rule =
+      'it must be 1 to 256 bytes of text without control characters, invisible characters, or surrounding blanks.'
     throw wrongOption('node', ` is ${JSON.stringify(node)}; `, rule)
   }
   if (!(lifetimeMs >= shortestMs && lifetimeMs <= longestMs)) {
-    throw wrongOption('lifetimeMs', ` is ${lifetimeMs}; `, 'it must be from a minute to 366 days.')
+    throw wrongOption('lifetimeMs', ` is ${lifetimeMs}; `, 'it must be from one minute to 366 days.')
   }
   if (groups.length === 0 && !reader && !admin) {
-    throw wrongOption('groups', ' ', 'must name a group, or reader or admin be true: otherwise it grants nothing.')
+    throw wrongOption('groups', ' ', 'must name a group unless reader or admin is true: the token would grant nothing.')
   }
   const rights = { groups, ...(reader && { reader }), ...(admin && { admin }) }
   try {
@@ -119,21 +124,21 @@ export async function signToken(privateKey: string, options: TokenOptions): Prom
     .setJti(id)
     .sign(key)
   if (token.length > longestToken) {
-    const rule = `make a token of ${token.length} characters, and a service takes ${longestToken}: use patterns.`
+    const rule = `result in a token of ${token.length} characters, above the limit of ${longestToken}: use patterns.`
     throw wrongOption('groups', ' ', rule)
   }
   return { token, id, expiresAtMs: expiresAt * 1000 }
 }
 
-/** How a service checks these tokens. */
+/** Returns the options with which a service verifies these tokens. */
 export function ownTokens(keyFile: string): JwtOptions {
   return { keysFile: keyFile, issuer, audience, maxLifetimeMs: longestMs }
 }
 
-/** What is wrong with a key is said without a word of it. */
+/** The error never contains any part of the key. */
 async function importPrivate(pem: string) {
   const wrong = (cause?: unknown) =>
-    wrongOption('privateKey', ' ', 'must be the private key that "tenure token key" made, PEM.', cause)
+    wrongOption('privateKey', ' ', 'must be the private key in PEM format that "tenure token key" made.', cause)
   let key
   try {
     const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem)

@@ -12,7 +12,7 @@ export interface RevocationsOptions {
   readonly state: Groups
   readonly replicas: Pick<Replicas, 'view'>
   readonly clock: Clock
-  /** Called when further tokens are revoked, by whichever replica. */
+  /** Called when more tokens are revoked, by any replica. */
   onRevoked(): void
 }
 
@@ -20,39 +20,41 @@ const kind = 'revoked'
 const begin = ownGroup(kind, '')
 const pageSize = 500
 const retryMs = 100
-/** How long a caller is held while it is not known which tokens are revoked. */
+/** How long a request waits while the revoked tokens are not known. */
 const holdMs = 2_000
-/** What nobody tells of is found about then. */
+/** The shortest interval between full reads, which find revocations that no event reported. */
 const leastLookMs = 5_000
-/** How long a look may take. */
+/** How long a full read may take. */
 const marginMs = 1_000
 const confirmMs = 2_000
 const confirmLookMs = 20
-/** Lags are in whole milliseconds, and the moment of a change is a little before that of its answer. */
+/** Lags are in whole milliseconds, and the time of a change is slightly before that of its answer. */
 const slackMs = 100
-/** Of the lease that tells the others. Nobody renews it. */
+/** The duration of the lease whose grant announces a revocation to the other replicas. Nobody renews it. */
 const leaseMs = 1_000
 
-/** The name under which a token is revoked: of one length for all ids, and sound in every storage. */
+/**
+ * Returns the name under which a token is revoked. It has the same length for all ids, and is valid in every storage.
+ */
 export function revocationOf(tokenId: string): string {
   return ownGroup(kind, hash('sha256', tokenId, 'base64url'))
 }
 
 /**
- * Tokens that are not valid any more, although they have not expired.
+ * Tokens that are no longer valid, although they have not expired.
  *
- * Each is a group of the service's own: that it exists is what revokes. So a revocation is as durable as a grant, the
- * replica that takes over has loaded it before it serves, and followers hear of it by the stream of changes, or of those
- * that they have missed when they are connected again. It is never taken back.
+ * Each revocation is one of the service's own groups, and the existence of the group is what revokes the token. So a
+ * revocation is as durable as a grant, and a replica that takes over has loaded it before it serves. Followers learn of
+ * it from the change stream, and of missed ones when they reconnect. A revocation is never undone.
  *
- * Until all of them are known, nobody is let in by a token.
+ * Until all revocations are known, no token is accepted.
  */
 export class Revocations {
   readonly #options: RevocationsOptions
   readonly #names = new Set<string>()
   readonly #closed = new AbortController()
   #wake = new AbortController()
-  /** How often all of them had to be looked at, and how often they were. */
+  /** How many full reads were needed so far, and how many of these are done. */
   #needed = 1
   #looked = 0
   #waiting = new Set<() => void>()
@@ -62,7 +64,7 @@ export class Revocations {
     this.#options = options
   }
 
-  /** Follows them. Resolves when it has tried to look at all of them once. */
+  /** Starts following revocations. Resolves after the first attempt to read all of them. */
   async start(): Promise<void> {
     this.#forget = this.#options.state.follow({
       onChange: ({ groupId }) => this.#add([groupId]),
@@ -84,7 +86,7 @@ export class Revocations {
     return revocation !== undefined && this.#names.has(revocation)
   }
 
-  /** Throws unless a caller may come in, as far as its token is concerned. At once, while all of them are known. */
+  /** Throws if the caller's token is revoked. Returns undefined, without waiting, while all revocations are known. */
   check(identity: Identity): Promise<void> | undefined {
     if (identity.revocation === undefined) return undefined
     if (!this.#isKnown) return this.#whenKnown().then(() => this.#refuse(identity))
@@ -95,24 +97,24 @@ export class Revocations {
   #refuse(identity: Identity): void {
     if (this.has(identity)) throw revoked()
     if (this.#isKnown) return
-    const message = 'Which tokens are revoked is not known: no replica of this service is active.'
+    const message = 'The revoked tokens are not known yet: no replica of this service is active. Retry the request.'
     throw new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: retryMs } })
   }
 
-  /** Resolves once no replica that is connected takes the token any more. May be repeated. */
+  /** Resolves once no connected replica accepts the token any more. May be repeated. */
   async revoke(tokenId: string): Promise<void> {
     const { state, clock } = this.#options
     const groupId = revocationOf(tokenId)
     const policy = { minTtlMs: leaseMs, maxTtlMs: leaseMs }
-    // The definition keeps it, even where all groups must be defined. The change of leadership tells it.
+    // The definition keeps the group, even where all groups must be defined. The change of leadership announces it.
     await state.define(groupId, { policy, allowedNodes: undefined }, { replace: true })
     const attempt = clock.randomId()
     const claim = { groupId, nodeId: 'tenure', attempt, attemptIsOnce: true, ttlMs: leaseMs, metadata: '{}', waitMs: 0 }
     const { freeInMs } = await state.campaign(claim, this.#closed.signal)
     this.#add([groupId])
-    // After a restored backup nobody is granted anything for a while: then the others find it when they look.
+    // After a restored backup nothing is granted for a while, so the others find the group at their next full read.
     if (await this.#isHeard(clock.monotonicMs(), freeInMs > 0 ? this.#lookMs + marginMs : 0)) return
-    const text = 'The token is revoked, but a replica has not confirmed it yet. Ask again.'
+    const text = 'The token is revoked, but at least one replica has not confirmed it yet. Retry the request.'
     throw new ServiceError('BACKEND_UNAVAILABLE', text, { details: { retry_after_ms: confirmMs } })
   }
 
@@ -122,7 +124,7 @@ export class Revocations {
     this.#forget?.()
   }
 
-  /** A look at many takes longer, and is seldom of use. */
+  /** A full read of many revocations takes longer and is rarely needed, so it happens less often. */
   get #lookMs(): number {
     return Math.max(leastLookMs, this.#names.size)
   }
@@ -149,13 +151,13 @@ export class Revocations {
     if (this.#names.size > before) this.#options.onRevoked()
   }
 
-  /** Whether every replica that is connected has confirmed all changes up to a moment. */
+  /** Returns whether every connected replica has confirmed all changes up to a moment. */
   async #isHeard(sinceMs: number, lookedForMs: number): Promise<boolean> {
     const { clock, replicas } = this.#options
     for (;;) {
       const passedMs = clock.monotonicMs() - sinceMs
       const { active, followers } = await replicas.view()
-      // What it has not confirmed is newer, or there is nothing.
+      // The changes that this follower has not confirmed are newer than the revocation, or there are none.
       const isTold = (lagMs = Infinity) => lagMs + slackMs < passedMs
       const areTold = followers.every(({ changesBehind, lagMs }) => changesBehind === 0 || isTold(lagMs))
       if (active && areTold && (passedMs >= lookedForMs || followers.length === 0)) return true
@@ -182,7 +184,7 @@ export class Revocations {
         after = next
       }
     } catch {
-      // Nobody is active, so that nobody could be answered either.
+      // No replica is active, so no request could be answered either.
       return
     }
     this.#looked = needed
@@ -190,8 +192,8 @@ export class Revocations {
   }
 }
 
-/** The one who shows it has the right signature: the reason helps no forger. */
+/** The bearer has a valid signature, so the reason does not help a forger. */
 export function revoked(): ServiceError {
   const cause = new Refusal('the token is revoked')
-  return new ServiceError('UNAUTHORIZED', 'What was shown has been revoked.', { status: 401, cause })
+  return new ServiceError('UNAUTHORIZED', 'The credential has been revoked.', { status: 401, cause })
 }

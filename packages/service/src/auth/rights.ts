@@ -3,15 +3,15 @@ import { isSoundNodeId } from '../checks.ts'
 
 /** What a caller may do. */
 export interface Rights {
-  /** Whether it is this node, or may speak for it. */
+  /** Returns whether the caller is this node, or may act for it. */
   speaksFor(nodeId: string): boolean
-  /** Whether it may take part in a group, and so see it. */
+  /** Returns whether the caller may take part in a group, which includes reading it. */
   mayJoin(groupId: string): boolean
-  /** False: it may not take part in any group. */
+  /** False if the caller may not take part in any group. */
   readonly mayJoinAny: boolean
-  /** Defines and deletes groups, and sees all. */
+  /** Whether the caller may define and delete groups, and read everything. */
   readonly admin: boolean
-  /** Sees all groups. */
+  /** Whether the caller may read all groups. */
   readonly reader: boolean
 }
 
@@ -20,17 +20,18 @@ const mostPatterns = 1_000
 const pattern = /^[A-Za-z0-9*][A-Za-z0-9._:@*-]{0,127}$/
 
 /**
- * Reads `{ node?, nodePrefix?, groups?, admin?, reader? }`. What is left out is not granted, and an unknown field is refused: it may
- * have been meant as a restriction.
+ * Reads `{ node?, nodePrefix?, groups?, admin?, reader? }`. A right that is left out is not granted. An unknown field
+ * is rejected, because it may have been meant as a restriction.
  */
 export function parseRights(value: unknown, defaultNode: string): Rights {
   if (!isObject(value)) throw new TypeError('rights must be an object')
   const unknown = Object.keys(value).find((field) => !fields.has(field))
   if (unknown !== undefined) throw new TypeError(`rights have an unknown field ${JSON.stringify(unknown)}`)
   const { groups = [], admin = false, reader = false } = value
-  if (typeof admin !== 'boolean' || typeof reader !== 'boolean') throw new TypeError('admin and reader are booleans')
+  if (typeof admin !== 'boolean' || typeof reader !== 'boolean')
+    throw new TypeError('admin and reader must be booleans')
   if (!Array.isArray(groups) || groups.length > mostPatterns || !groups.every(isPattern)) {
-    throw new TypeError(`groups must be at most ${mostPatterns} ids of groups, in which * stands for anything`)
+    throw new TypeError(`groups must be a list of at most ${mostPatterns} group ids, in which * matches any characters`)
   }
   return {
     speaksFor: nodesOf(value, defaultNode),
@@ -41,28 +42,32 @@ export function parseRights(value: unknown, defaultNode: string): Rights {
   }
 }
 
-/** One node, or all whose ids begin alike: a controller speaks for the candidates of its cluster. */
+/**
+ * Accepts one node, or with `nodePrefix` all nodes whose ids have that prefix: a controller acts for the candidates of
+ * its cluster.
+ */
 function nodesOf({ node, nodePrefix }: Record<string, unknown>, defaultNode: string): Rights['speaksFor'] {
   if (nodePrefix === undefined) {
     const own = node ?? defaultNode
-    if (typeof own !== 'string' || !isSoundNodeId(own)) throw new TypeError('node must be the id of a node')
+    if (typeof own !== 'string' || !isSoundNodeId(own)) throw new TypeError('node must be a valid node id')
     return (nodeId) => nodeId === own
   }
   if (node !== undefined) throw new TypeError('node and nodePrefix exclude each other')
   if (typeof nodePrefix !== 'string' || !isSoundNodeId(nodePrefix)) {
-    throw new TypeError('nodePrefix must be the beginning of ids of nodes')
+    throw new TypeError('nodePrefix must be the beginning of node ids')
   }
   return (nodeId) => nodeId.startsWith(nodePrefix)
 }
 
-/** Whether it is an id of groups in which `*` stands for any run of characters. */
+/** Returns whether the value is a group id in which `*` may match any characters. */
 export function isPattern(value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value)
 }
 
 /**
- * Whether a group matches one of these: `*` stands for any run of characters, everything else for itself. Patterns are
- * found by their beginning, or by their end if they begin with `*`, so that hundreds cost little more than one.
+ * Returns a function that tells whether a group id matches one of the patterns. `*` matches any characters, and
+ * everything else matches itself. Patterns are indexed by their prefix, or by their suffix if they begin with `*`, so
+ * that hundreds cost little more than one.
  */
 export function groupMatcher(patterns: readonly string[]): (groupId: string) => boolean {
   const exact = new Set(patterns.filter((each) => !each.includes('*')))
@@ -82,7 +87,7 @@ export function groupMatcher(patterns: readonly string[]): (groupId: string) => 
     others.some((parts) => matches(groupId, parts))
 }
 
-/** Patterns by one of their ends. */
+/** Patterns indexed by their prefix or suffix. */
 class Ends {
   readonly #cut: (text: string, length: number) => string
   readonly #byLength = new Map<number, Map<string, string[][]>>()
@@ -106,7 +111,7 @@ class Ends {
   }
 }
 
-/** The first place where a part fits is the best one, so nothing is tried twice. */
+/** Takes the first position where each part fits. No later position can be better, so there is no backtracking. */
 function matches(text: string, parts: readonly string[]): boolean {
   const first = parts[0] ?? ''
   const last = parts.at(-1) ?? ''

@@ -6,22 +6,22 @@ const tagBytes = 16
 const keyBytes = 32
 
 /**
- * The keys for one purpose, from a secret that others know too: the one that is used first. While a secret is replaced it
- * has several words, which all are accepted: see `rotateSecret`.
+ * Derives the keys for one purpose from a shared secret. The first key is the preferred one. While a secret is rotated
+ * it has several words, and all of them are accepted: see `rotateSecret`.
  */
 export function keysFrom(secret: string, purpose: string): Buffer[] {
   return secret.split(' ').map((word) => Buffer.from(hkdfSync('sha256', word, '', `tenure ${purpose}`, keyBytes)))
 }
 
 /**
- * Seals text that its bearer may not see, such as the place where a page ended. Everybody who has the secret can open
- * it: the same service after a restart, and every replica.
+ * Encrypts text that its bearer must not read, such as the position where a page ended. Everyone with the secret can
+ * open it: the same service after a restart, and every replica.
  */
 export class Seal {
   readonly #keys: readonly Buffer[]
   readonly #paddedLength: number
 
-  /** All seals have the same length, whatever is in them: `paddedLength` is that of the longest text. */
+  /** Pads all texts to `paddedLength`, the length of the longest one, so that the length of a seal reveals nothing. */
   constructor(keys: readonly Buffer[], paddedLength: number) {
     this.#keys = keys
     this.#paddedLength = paddedLength
@@ -36,7 +36,7 @@ export class Seal {
     return Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url')
   }
 
-  /** Undefined if it was sealed with another key. */
+  /** Returns undefined if the text was sealed with another key. */
   open(sealed: string): string | undefined {
     const bytes = Buffer.from(sealed, 'base64url')
     if (bytes.length < ivBytes + tagBytes) return undefined

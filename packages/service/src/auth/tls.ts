@@ -7,10 +7,10 @@ import { naming, pemBlocks, readNamed } from './files.ts'
 
 /** The files for TLS, all PEM. They are read again when the service reloads. */
 export interface TlsOptions {
-  /** The certificate of the service, with the intermediate ones up to its authority. */
+  /** The certificate of the service, followed by the intermediate certificates up to its CA. */
   readonly certFile: string
   readonly keyFile: string
-  /** The authorities whose certificates clients may show. */
+  /** The CAs of client certificates. Without it, clients are not asked for a certificate. */
   readonly clientCaFile?: string | undefined
 }
 
@@ -21,7 +21,7 @@ export interface Tls extends SecureContextOptions {
   readonly ca?: string
 }
 
-/** Reads the files. Rejects with the name of the option that is wrong. */
+/** Reads the files. Rejects with an error that names the invalid option. */
 export async function readTls({ certFile, keyFile, clientCaFile }: TlsOptions): Promise<Tls> {
   const [cert, key, ca] = await Promise.all([
     readNamed('tls.certFile', certFile),
@@ -36,7 +36,7 @@ export async function readTls({ certFile, keyFile, clientCaFile }: TlsOptions): 
     key,
     ...(ca !== undefined && {
       ca,
-      // A resumed session would keep the result of checking its certificate long ago.
+      // A resumed session would reuse the result of an old certificate check.
       secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
     }),
   }
@@ -44,22 +44,23 @@ export async function readTls({ certFile, keyFile, clientCaFile }: TlsOptions): 
   return tls
 }
 
-/** Node accepts text without any certificate silently, and takes empty text for all public authorities. */
+/** Node silently accepts text without any certificate, and treats empty text as all public CAs. */
 function checkAuthorities(ca: string): void {
   const option = 'tls.clientCaFile'
   const blocks = naming(option, () => pemBlocks(ca))
-  if (blocks.length === 0) throw wrongOption(option, ': ', 'there is no certificate in it.')
+  if (blocks.length === 0) throw wrongOption(option, ': ', 'it contains no certificate.')
   for (const { pem, label } of blocks) {
-    if (label !== 'CERTIFICATE') throw wrongOption(option, ': ', `it must hold certificates, not a ${label}.`)
+    if (label !== 'CERTIFICATE') throw wrongOption(option, ': ', `it must contain certificates, not a ${label}.`)
     const { ca: isAuthority } = naming(option, () => new X509Certificate(pem))
-    if (!isAuthority) throw wrongOption(option, ': ', 'it holds a certificate that is not an authority (CA:TRUE).')
+    if (!isAuthority)
+      throw wrongOption(option, ': ', 'it contains a certificate that is not a CA certificate (CA:TRUE).')
   }
 }
 
 const dayMs = 86_400_000
 const noticeMs = 30 * dayMs
 
-/** Warns of a certificate that ends soon: now, and every day. With it all clients would end. */
+/** Warns about a certificate that expires soon, now and every day. Once it expires, clients can no longer connect. */
 export function warnOfEnd(logger: Logger, clock: Clock, present: () => Tls | undefined) {
   const look = () => {
     const tls = present()
@@ -67,8 +68,8 @@ export function warnOfEnd(logger: Logger, clock: Clock, present: () => Tls | und
     const { validTo } = new X509Certificate(tls.cert)
     const leftMs = Date.parse(validTo) - clock.wallMs()
     if (leftMs > noticeMs) return
-    const text = leftMs > 0 ? 'the certificate of the service ends soon' : 'the certificate of the service has ended'
-    logger.warn({ validTo }, `${text}: clients do not connect after that`)
+    const text = leftMs > 0 ? "the service's certificate expires soon" : "the service's certificate has expired"
+    logger.warn({ validTo }, `${text}: clients cannot connect after that`)
   }
   const everyDay = () => {
     look()

@@ -3,11 +3,14 @@ import type { Change } from '../watch/feed.ts'
 
 type Texts = Pick<LeaseView, 'metadata' | 'carry'>
 
-/** For all groups together, about. */
+/** Approximate limit for all groups together. */
 const mostBytes = 2 ** 24
 const entryBytes = 200
 
-/** Metadata and carry of the newest terms, as they were told: a follower has no groups to look them up in. */
+/**
+ * Metadata and checkpoint of each group's newest term, from its change event. A follower has no groups to look them up
+ * in.
+ */
 export class ChangeTexts {
   readonly #byGroup = new Map<string, Texts & { readonly term: number; readonly bytes: number }>()
   #bytes = 0

@@ -1,8 +1,6 @@
-import { setMaxListeners } from 'node:events'
-import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
-import { ServiceError } from '../errors.ts'
 import type {
+  Caller,
   CampaignClaim,
   Definition,
   Follower,
@@ -24,105 +22,79 @@ import type {
 import { pageOf, type Listing } from '../groups/listing.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import { isAfter, type Position } from '../storage/position.ts'
+import {
+  ActiveCalls,
+  nobody,
+  unknownOutcome,
+  type ActiveCall,
+  type ActiveCallsOptions,
+  type Elsewhere,
+  type Here,
+} from './active-calls.ts'
 import { FollowedChanges } from './followed-changes.ts'
-import { LinkClient, LinkError, type LinkClientOptions } from './link-client.ts'
+import { LinkError, type LinkClient } from './link-client.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
-import { isSamePlace, type Place, type Places } from './place.ts'
+import { isSamePlace, type Places } from './place.ts'
 
-type Here = Place & { readonly kind: 'here' }
-type Elsewhere = Place & { readonly kind: 'elsewhere' }
-
-export interface ClusterGroupsOptions extends LinkClientOptions {
-  readonly places: Places
-  /** What was durable when this replica first looked at the storage. */
+export interface ClusterGroupsOptions extends ActiveCallsOptions {
+  /** The newest durable position when this replica first read the storage. */
   readonly position: Position
-  /** Called with each position that the active replica tells of: all up to it was durable before. */
+  /** Called with each position that the active replica reports. Everything up to it is durable. */
   readonly onHeard?: ((position: Position) => void) | undefined
 }
 
-/** How a call is made here, and how it is passed on. */
-interface Call<Name extends VerbName> {
-  here(place: Here): MaybePromise<AnswerOf<Name>>
-  /** Whether it does no harm if it is carried out twice. */
-  readonly isRepeatable: boolean
-  /** Called before it is carried out again although it may have been. */
-  onRepeat?(): void
-  /** How long the caller waits beyond what a call takes. */
-  readonly waitMs?: number
-  readonly signal?: AbortSignal
-}
-
-/** How long a call is held while nobody is active, unless its caller waits for longer anyhow. */
-const holdMs = 2_000
-/** How long a call may take, beside what its caller wants to wait. */
-const callMs = 10_000
-const retryMs = 100
-const soonMs = 1_000
+/** How long a follower waits until it has received the changes that an answer shows. */
+const reachMs = 2_000
 
 /**
- * The groups of a cluster, on any replica: answered here where this one is active, otherwise by the one that is.
+ * The groups of a cluster, on any replica. If this replica is active it answers, otherwise it forwards calls to the
+ * active one.
  *
- * A call whose place changed under it may have been carried out, so it is sent again only where that does no harm:
+ * A call may have been carried out when the active replica changes. So it is only sent again if that does no harm:
  *
- * - a campaign has an attempt that was minted before it was first sent: again, it is the same candidacy, and gets the
- *   term that it may have won. What is left of its wait goes with it; its place in line does not;
- * - renewals and resignations name a term, and a second one changes nothing that the first did not. Where a second
- *   resignation is refused, the outcome is unknown: the first may have been taken, and another may lead since;
- * - reads and heartbeats change nothing that is kept.
+ * - A campaign has an attempt id that is created before it is first sent. If repeated, it is the same attempt, and gets
+ *   the term that it may have won. It keeps what is left of its wait, but not its position in the queue.
+ * - Renewals and resignations name a term, and a second one changes nothing that the first did not. If a second
+ *   resignation is refused, the outcome is unknown: the first may have succeeded, and another node may lead since.
+ * - Reads and heartbeats change nothing durable.
  *
- * A definition or a removal might undo what somebody else did in between. Its caller hears that the outcome is unknown.
+ * A definition or a removal might undo a change that another caller made in between. Its caller gets an error that says
+ * that the outcome is unknown.
  */
 export class ClusterGroups implements Groups {
   readonly clusterId: string
-  /** For followers of this one. */
+  /** For followers of this replica. */
   readonly changes: FollowedChanges
   readonly #options: ClusterGroupsOptions
   readonly #places: Places
   readonly #clock: Clock
-  readonly #closed = new AbortController()
-  readonly #listing: Listing
-  #link: LinkClient | undefined
+  readonly #calls: ActiveCalls
+  readonly #caller: Caller | undefined
 
-  constructor(options: ClusterGroupsOptions) {
+  /** `view` creates the same groups for another caller. */
+  constructor(options: ClusterGroupsOptions, view?: { readonly of: ClusterGroups; readonly caller: Caller }) {
     this.clusterId = options.clusterId
     this.#options = options
     this.#places = options.places
     this.#clock = options.clock
-    // Every call that is held listens to it.
-    setMaxListeners(0, this.#closed.signal)
-    this.changes = new FollowedChanges({ ...options, link: (place) => this.linkTo(place) })
-    this.#listing = {
-      idsAfter: (after, most) =>
-        this.#read('idsAfter', [after ?? null, most], (groups) => groups.idsAfter(after, most)),
-      views: async (ids) => {
-        const views = await this.#read('views', [[...ids]], (groups) => groups.views(ids))
-        return views.map((view) => view ?? undefined)
-      },
-    }
+    this.#caller = view?.caller
+    this.#calls = view ? view.of.#calls : new ActiveCalls(options)
+    this.changes = view?.of.changes ?? new FollowedChanges({ ...options, link: (place) => this.linkTo(place) })
   }
 
-  /** Begins to follow changes, and who is active. */
+  as(caller: Caller): Groups {
+    return new ClusterGroups(this.#options, { of: this, caller })
+  }
+
+  /** Returns the one connection to the active replica. */
+  linkTo(place: Elsewhere): LinkClient {
+    return this.#calls.linkTo(place)
+  }
+
+  /** Starts to follow changes, and the active replica. */
   start(): void {
     void this.changes.run()
-    void this.#leaveFormerPlaces()
-  }
-
-  /** What waits at a replica that is active no more goes on elsewhere. */
-  async #leaveFormerPlaces(): Promise<void> {
-    const { signal } = this.#closed
-    let known = this.#places.now()
-    while (!signal.aborted) {
-      await this.#places.changed(known, signal)
-      const place = this.#places.now()
-      // Where nobody is known to be active, the one who was may still be.
-      if (place.kind !== 'nowhere' && !isSamePlace(place, known)) this.#leave(place)
-      known = place
-    }
-  }
-
-  #leave(place: Place): void {
-    const isThere = place.kind === 'elsewhere' && this.#link?.address === place.address
-    if (!isThere) this.#link?.close('Another replica is active.')
+    this.#calls.start()
   }
 
   async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
@@ -137,16 +109,19 @@ export class ClusterGroups implements Groups {
     return this.#ask('campaign', [left], {
       here: (place) => (claim.waitMs > 0 ? this.#waitHere(place, left, signal) : place.groups.campaign(claim, signal)),
       isRepeatable: true,
-      // What is left of it, whenever that is asked.
+      // What is left of it at the time of the read.
       get waitMs() {
         return left.waitMs
       },
-      // Those who do not wait share one.
+      // Campaigns that do not wait share one signal.
       ...(claim.waitMs > 0 && { signal }),
     })
   }
 
-  /** Those who wait in line of a replica that is active no more are let go, and go on elsewhere. */
+  /**
+   * Waits in the campaign queue of this replica. When it is no longer active, the campaign leaves the queue and
+   * continues on the next active replica.
+   */
   async #waitHere(place: Here, claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
     const over = new AbortController()
     const end = () => over.abort()
@@ -157,7 +132,7 @@ export class ClusterGroups implements Groups {
       const standing = await place.groups.campaign(claim, over.signal)
       const isOurs = standing.granted || signal.aborted || isSamePlace(this.#places.now(), place)
       if (isOurs) return standing
-      throw new LinkError('This replica is active no more.', false)
+      throw new LinkError('This replica is no longer active.', false)
     } finally {
       signal.removeEventListener('abort', end)
       end()
@@ -168,7 +143,6 @@ export class ClusterGroups implements Groups {
     return this.#read('renew', [claim], (groups) => groups.renew(claim))
   }
 
-  /** Of a batch that is passed on nobody is charged for telling of it: replicas of earlier versions know of none. */
   renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]> {
     const args = [nodeId, renewals as ArgsOf<'renewMany'>[1]] satisfies ArgsOf<'renewMany'>
     return this.#read('renewMany', args, (groups) => groups.renewMany(nodeId, renewals, subject))
@@ -189,8 +163,8 @@ export class ClusterGroups implements Groups {
       isRepeatable: true,
       onRepeat: () => void (mayBeDone = true),
     })
-    // The first one may have ended the term, and another leads since: that would not be a refusal.
-    if (mayBeDone && !standing.granted) throw unknownOutcome('The active replica was replaced, or not heard.')
+    // The first try may have ended the term, and another node may lead since. So this is not a refusal.
+    if (mayBeDone && !standing.granted) throw unknownOutcome('The active replica was replaced, or did not answer.')
     return standing
   }
 
@@ -229,14 +203,25 @@ export class ClusterGroups implements Groups {
     return this.#read('group', [groupId], (groups) => groups.group(groupId))
   }
 
+  #listing(): Listing {
+    return {
+      idsAfter: (after, most) =>
+        this.#read('idsAfter', [after ?? null, most], (groups) => groups.idsAfter(after, most)),
+      views: async (ids) => {
+        const views = await this.#read('views', [[...ids]], (groups) => groups.views(ids))
+        return views.map((view) => view ?? undefined)
+      },
+    }
+  }
+
   count(): MaybePromise<number> {
     return this.#read('count', [], (groups) => groups.count())
   }
 
-  /** Rights are known here, and the groups are elsewhere: each says what it can. */
+  /** Rights are checked on this replica, even if the groups are on another. */
   groups(options: PageOptions): Promise<Page> {
     const place = this.#places.now()
-    return place.kind === 'here' ? place.groups.groups(options) : pageOf(this.#listing, options)
+    return place.kind === 'here' ? place.groups.groups(options) : pageOf(this.#listing(), options)
   }
 
   heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void> {
@@ -266,7 +251,7 @@ export class ClusterGroups implements Groups {
     if (!isAfter(position, this.changes.position)) return true
     const { position: newest, durable } = await this.#read('newest', [], (groups) => groups)
     if (isAfter(position, durable)) return false
-    // Between the newest change and the newest write there is nothing to hear of.
+    // There are no changes between the newest change and the newest write.
     await this.#reached(isAfter(position, newest) ? newest : position)
     return true
   }
@@ -276,9 +261,8 @@ export class ClusterGroups implements Groups {
   }
 
   async close(): Promise<void> {
-    this.#closed.abort()
     this.changes.stop()
-    this.#link?.close()
+    this.#calls.close()
   }
 
   /** A call that does no harm if it is carried out twice. */
@@ -290,97 +274,25 @@ export class ClusterGroups implements Groups {
     return this.#ask(verb, args, { here: ({ groups }) => here(groups), isRepeatable: true })
   }
 
-  /** At once where this replica is active, and nothing is to wait for: renewals are many. */
-  #ask<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, call: Call<Name>): MaybePromise<AnswerOf<Name>> {
-    const place = this.#places.now()
-    if (place.kind !== 'here') return this.#askAgain(verb, args, call)
-    const failed = (error: unknown) => {
-      if (!this.#mayRepeat(call, place, error)) throw error
-      call.onRepeat?.()
-      return this.#askAgain(verb, args, call)
-    }
-    try {
-      const answer = call.here(place)
-      return answer instanceof Promise ? answer.catch(failed) : answer
-    } catch (error) {
-      return failed(error)
-    }
+  #ask<Name extends VerbName>(
+    verb: Name,
+    args: ArgsOf<Name>,
+    call: Omit<ActiveCall<Name>, 'caller'>,
+  ): MaybePromise<AnswerOf<Name>> {
+    return this.#calls.ask(verb, args, call, this.#caller)
   }
 
-  /** Until it is answered, or there was nobody to answer it for too long. */
-  async #askAgain<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, call: Call<Name>): Promise<AnswerOf<Name>> {
-    const untilMs = this.#clock.monotonicMs() + callMs + (call.waitMs ?? 0)
-    // A crash of the active one takes longer than a call is held: its place in line is lost, what is left of its wait is not.
-    const hold = () => this.#clock.monotonicMs() + Math.max(holdMs, call.waitMs ?? 0)
-    let heldUntilMs = hold()
-    for (;;) {
-      const place = this.#places.now()
-      try {
-        if (place.kind === 'here') return await call.here(place)
-        if (place.kind === 'elsewhere') {
-          const deadlineMs = untilMs - this.#clock.monotonicMs()
-          const link = this.linkTo(place)
-          return await link.call(verb, args, { deadlineMs, signal: call.signal })
-        }
-      } catch (error) {
-        if (!this.#mayRepeat(call, place, error)) {
-          throw error instanceof LinkError ? unknownOutcome(error.message, error) : error
-        }
-        const mayBeDone = !(error instanceof LinkError) || error.mayBeDone
-        if (mayBeDone) call.onRepeat?.()
-        // It was taken, and its place changed: only from now on it is held.
-        if (error instanceof LinkError && mayBeDone) heldUntilMs = hold()
-      }
-      await this.#hold(place, Math.min(heldUntilMs, untilMs), call.signal)
-    }
-  }
-
-  #mayRepeat(call: Pick<Call<VerbName>, 'isRepeatable'>, place: Place, error: unknown): boolean {
-    if (this.#closed.signal.aborted) return false
-    if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone
-    // Of this replica while it was active: what failed because it is so no more is of no use to anybody.
-    const isOver = place.kind === 'here' && !isSamePlace(this.#places.now(), place)
-    return call.isRepeatable && isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE'
-  }
-
-  /** Until somebody else is active, or the same one may be reached again. */
-  async #hold(place: Place, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const leftMs = untilMs - this.#clock.monotonicMs()
-    if (leftMs <= 0 || this.#closed.signal.aborted || signal?.aborted) throw nobody()
-    const over = new AbortController()
-    const end = () => over.abort()
-    const signals = [this.#closed.signal, ...(signal ? [signal] : [])]
-    for (const each of signals) each.addEventListener('abort', end)
-    void this.#places.changed(place, over.signal).then(end)
-    await pause(this.#clock, place.kind === 'nowhere' ? leftMs : Math.min(leftMs, retryMs), over.signal)
-    for (const each of signals) each.removeEventListener('abort', end)
-    end()
-  }
-
-  /** What was seen must not be ahead of what was told. */
+  /**
+   * Waits until this replica has received every change that the answer shows. Otherwise a watcher could see an older
+   * state after a newer one.
+   */
   async #reached(position: Position): Promise<void> {
     if (!isAfter(position, this.changes.position)) return
     const late = new AbortController()
-    const timer = this.#clock.setTimer(holdMs, () => late.abort(), { background: true })
-    await this.changes.reached(position, AbortSignal.any([late.signal, this.#closed.signal]))
+    const timer = this.#clock.setTimer(reachMs, () => late.abort(), { background: true })
+    await this.changes.reached(position, AbortSignal.any([late.signal, this.#calls.closed]))
     timer.cancel()
-    if (isAfter(position, this.changes.position)) throw nobody('This replica has not heard of the newest changes yet.')
+    if (isAfter(position, this.changes.position))
+      throw nobody('This replica has not received the newest changes yet. Retry the request.')
   }
-
-  /** The one connection to the active replica. */
-  linkTo({ address }: Elsewhere): LinkClient {
-    if (this.#link?.address === address && !this.#link.isClosed) return this.#link
-    this.#link?.close()
-    this.#link = new LinkClient(address, this.#options)
-    return this.#link
-  }
-}
-
-function nobody(message = 'No replica of this service is active.'): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: soonMs } })
-}
-
-function unknownOutcome(why: string, cause?: LinkError): ServiceError {
-  const message = `${why} Whether it was done is not known.`
-  return new ServiceError('BACKEND_UNAVAILABLE', message, { cause, details: { retry_after_ms: soonMs } })
 }

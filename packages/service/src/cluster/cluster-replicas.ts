@@ -7,22 +7,25 @@ import type { Place, Places } from './place.ts'
 type Elsewhere = Place & { readonly kind: 'elsewhere' }
 
 export interface ClusterReplicasOptions {
-  /** The name and the address of this replica. */
+  /** The name and address of this replica. */
   readonly self: { readonly replica: string; readonly address: string }
   readonly kind: Replicas['storage']
   readonly places: Places
   readonly storage: Pick<Storage, 'head'>
-  /** Undefined before it listens. */
+  /** The server for peer connections. Undefined before it listens. */
   server(): LinkServer | undefined
-  /** The connection to the active replica. */
+  /** Returns the connection to the active replica. */
   link(place: Elsewhere): LinkClient
-  /** Resolves while the groups of the active replica, here, can be made durable. */
+  /** Only on the active replica: resolves if its groups can be made durable. */
   checkGroups(): Promise<void>
 }
 
 const askMs = 2_000
 
-/** The replicas of a cluster: the active one knows who is connected to it, and any other one asks it. */
+/**
+ * The replicas of a cluster. The active replica knows which followers are connected to it. A follower asks the active
+ * replica.
+ */
 export class ClusterReplicas implements Replicas {
   readonly name: string
   readonly storage: Replicas['storage']
@@ -34,14 +37,14 @@ export class ClusterReplicas implements Replicas {
     this.#options = options
   }
 
-  /** Never by way of a call that is held: what is asked most urgently is why nobody is active. */
+  /** Bypasses the calls that wait for an active replica: this view matters most when there is none. */
   async view(): Promise<ReplicasView> {
     const place = this.#options.places.now()
     if (place.kind !== 'elsewhere') return this.ownView()
     try {
       return await this.#options.link(place).replicas(askMs)
     } catch {
-      // It may have ended, or be cut off from here.
+      // The active replica may have ended, or may be unreachable from here.
       const { replica, address, term } = place
       return { active: { replica, address, term, sinceMs: undefined }, followers: [this.#unconnected()] }
     }
@@ -52,7 +55,7 @@ export class ClusterReplicas implements Replicas {
     return view?.active ? view : { active: undefined, followers: [this.#unconnected()] }
   }
 
-  /** Not by the active one: a follower that cannot reach the storage could not take over. */
+  /** A follower checks the storage itself: if it cannot reach the storage, it could not take over. */
   async check(): Promise<void> {
     const { places, storage, checkGroups } = this.#options
     if (places.now().kind === 'here') await checkGroups()

@@ -15,11 +15,11 @@ type Elsewhere = Place & { readonly kind: 'elsewhere' }
 export interface FollowedChangesOptions {
   readonly places: Places
   readonly clock: Clock
-  /** What was durable when this replica first looked at the storage. */
+  /** The newest durable position when this replica first read the storage. */
   readonly position: Position
-  /** Called with each position that the active replica tells of: all up to it was durable before. */
+  /** Called with each position that the active replica reports. Everything up to it is durable. */
   readonly onHeard?: ((position: Position) => void) | undefined
-  /** The connection to the active replica. */
+  /** Returns the connection to the active replica. */
   link(place: Elsewhere): LinkClient
 }
 
@@ -27,9 +27,10 @@ const followMs = 5_000
 const retryMs = 100
 
 /**
- * The changes of all groups, wherever they are made: from the groups here while this replica is active, else by one
- * stream of the active one. Positions are the same everywhere, so that each source goes on where the last one ended.
- * Where it cannot, followers are told which groups are concerned.
+ * The changes of all groups, on whichever replica they are made. While this replica is active they come from its own
+ * groups, otherwise from one stream of the active replica. Positions are the same on all replicas, so each source
+ * continues where the previous one ended. Where a source cannot continue, followers learn which groups may have
+ * changed.
  */
 export class FollowedChanges {
   readonly #options: FollowedChangesOptions
@@ -37,7 +38,7 @@ export class FollowedChanges {
   readonly #texts = new ChangeTexts()
   readonly #stopped = new AbortController()
   #position: Position
-  /** Where changes come from now. */
+  /** The source of changes now, undefined while there is none. */
   #source: Place | undefined
   #waiting: { isOver(): boolean; over(): void }[] = []
 
@@ -47,7 +48,7 @@ export class FollowedChanges {
     setMaxListeners(0, this.#stopped.signal)
   }
 
-  /** Of the newest change that followers were told of. */
+  /** The position of the newest change that followers received. */
   get position(): Position {
     return this.#position
   }
@@ -61,12 +62,12 @@ export class FollowedChanges {
     return this.#texts.of(groupId, term)
   }
 
-  /** Resolves once followers were told of everything up to a position, or the signal aborts. */
+  /** Resolves once followers have received everything up to a position, or when the signal aborts. */
   reached(position: Position, signal: AbortSignal): Promise<void> {
     return this.#until(() => !isAfter(position, this.#position), signal)
   }
 
-  /** Resolves to whether changes come from this place. */
+  /** Resolves to true once changes come from this source, and to false when another replica becomes active first. */
   async whenFrom(place: Place): Promise<boolean> {
     const { places } = this.#options
     const isThere = () => this.#source !== undefined && isSamePlace(this.#source, place)
@@ -89,7 +90,7 @@ export class FollowedChanges {
       this.#source = undefined
       signal.removeEventListener('abort', leave)
       this.#look()
-      // Cut off, while the place is the same.
+      // The stream was cut off although the active replica is still the same.
       if (!left.signal.aborted) await pause(clock, retryMs, left.signal)
       leave()
     }
@@ -109,7 +110,7 @@ export class FollowedChanges {
     })
     try {
       const { position } = groups
-      // Before it: the storage has lost what this replica had read there.
+      // A position before ours means that the storage has lost what this replica had read from it.
       if (isAfter(position, this.#position) || isAfter(this.#position, position)) {
         this.#tellBreak({ position, changed: await groups.changedAfter(this.#position, mostChanged) })
       }
@@ -133,8 +134,8 @@ export class FollowedChanges {
     link.onClose = end
     const over = aborted(cut.signal)
     const begin = textOf(this.#position)
-    // An older stream of this connection may go on until the active one has read of this one. Nobody listened to it
-    // meanwhile: its next change would hide those that were missed.
+    // An older stream of this connection may continue until the active replica has processed this request. Nobody was
+    // listening to it in between, so its next change would hide the missed ones.
     let hasBegun = false
     link.onTold = (told) => {
       for (const each of told as readonly Told[]) {
@@ -153,7 +154,7 @@ export class FollowedChanges {
         while (!cut.signal.aborted && this.#wantsRenewals() === renewals) await pause(clock, retryMs, cut.signal)
       }
     } catch {
-      // Not active, or not there: whoever is will be known soon.
+      // The other replica is not active, or not reachable. The next active replica will be known soon.
     } finally {
       left.removeEventListener('abort', end)
       link.onTold = undefined
@@ -171,7 +172,7 @@ export class FollowedChanges {
   }
 
   #tell(change: KeptChange): void {
-    // Told before a cut, and again after it.
+    // A change sent before a disconnect can arrive again after it.
     if (!isAfter(change.position, this.#position)) return
     this.#texts.note(change)
     if (isLossBetween(this.#position, change.position)) {
@@ -218,8 +219,8 @@ export class FollowedChanges {
 }
 
 /**
- * Each term begins with a batch of its own, after all that were durable. Where it counts on from an earlier one, the
- * storage has lost batches that were told of, and what they changed may be otherwise now in any group.
+ * Each term begins with its own batch, after all durable ones. If a later term starts at a lower or equal batch number,
+ * the storage has lost batches that were already reported, and any group may have a different state now.
  */
 function isLossBetween(known: Position, next: Position): boolean {
   if (known.restores !== next.restores) return true

@@ -1,43 +1,43 @@
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
 
-/** What {@link HeardTerms} takes. */
+/** The options of {@link HeardTerms}. */
 export interface HeardTermsOptions {
   readonly clock: Clock
-  /** How long to wait before a storage is asked again that did not answer. */
+  /** How long to wait before the storage is read again after a failure. */
   readonly retryMs: number
   /** Aborts when this replica stops. */
   readonly signal: AbortSignal
-  /** Of the storage's head, as a linearizable read. */
+  /** Returns the term of the storage's head, from a linearizable read. */
   headTerm(): Promise<number>
-  /** Of the newest record of the election that is known here; 0 where there is none. */
+  /** Returns the term of the newest election record known here, or 0 if there is none. */
   recordTerm(): number
-  /** Called in the step in which a higher term is obeyed. */
+  /** Called synchronously when a higher term is accepted. */
   onHigher(term: number): void
-  /** Called when a term turned out to be nobody's. */
+  /** Called when a term turns out to belong to no replica. */
   onForgotten(term: number): void
 }
 
 /**
  * The highest term of an active replica that was seen anywhere.
  *
- * What another replica says is obeyed in the same step: a successor may be there that this one cannot know of, because
- * its clocks stood still. But it is only what somebody said. A broken peer may name any number, and after a restore the
- * terms are lower than before; if such a term were obeyed for ever, this replica would never be active again. So it is
- * held against the storage's head and the record of the election, and forgotten where both are lower.
+ * A term that another replica reports is accepted at once: there may be a successor that this replica cannot know of,
+ * because its clocks were stopped. But the report may be wrong. A broken peer may send any number, and after a restore
+ * the terms are lower than before. If such a term were accepted for good, this replica would never be active again. So
+ * a reported term is compared with the storage's head and the election's record, and is dropped if both are lower.
  *
- * That is safe: the reign that was to end has ended, and each later one is granted by the election and swaps a head that
- * is lower than its own term. From then on terms as high as the one that was nobody's are asked about *before* they are
- * obeyed, so that replicas that tell it each other end no further reign.
+ * Dropping it is safe: the active term that had to end has ended, and each later one is granted by the election and
+ * swaps a head whose term is lower than its own. From then on, terms as high as the dropped one are verified *before*
+ * they are accepted, so replicas that keep repeating it to each other end no further active term.
  */
 export class HeardTerms {
   readonly #options: HeardTermsOptions
   #highest = 0
-  /** From here on, terms are asked about before they are obeyed. */
+  /** Terms from here on are verified before they are accepted. */
   #doubtedFrom = Infinity
-  /** The highest one that waits for that. */
+  /** The highest term that waits for verification. */
   #doubted = 0
-  /** How often a term was obeyed: what was read before the last time says nothing about it. */
+  /** How many terms were accepted so far. A head that was read before the last one says nothing about it. */
   #heard = 0
   #isChecking = false
 
@@ -49,7 +49,7 @@ export class HeardTerms {
     return this.#highest
   }
 
-  /** Somebody said so. Whether it is obeyed, for now. */
+  /** Takes a term that another replica reported. Returns whether it is accepted, for now. */
   heard(term: number): boolean {
     if (term <= this.#highest) return true
     const isDoubted = term >= this.#doubtedFrom
@@ -59,14 +59,14 @@ export class HeardTerms {
     return !isDoubted
   }
 
-  /** The election's own record says so. */
+  /** Takes a term from the election's own record. */
   found(term: number): void {
     if (term >= this.#doubtedFrom) this.#doubtedFrom = Infinity
     if (term > this.#highest) this.#obey(term)
     else this.look()
   }
 
-  /** Asks again where the election knows of lower terms only. */
+  /** Verifies again while the election's record has a lower term than the highest. */
   look(): void {
     if (this.#options.recordTerm() < this.#highest) void this.#check()
   }

@@ -1,7 +1,10 @@
 import type { Appended, Batch, Loaded, Storage, StorageHead } from '../storage/storage.ts'
 import type { ConfirmedHead } from './lost-tail.ts'
 
-/** A storage as one reign uses it: it stays open for the next one, which begins once nothing of this one is under way. */
+/**
+ * The view of the storage that one active term uses. The storage itself stays open for the next term, which begins once
+ * no call of this one is in flight.
+ */
 export class LentStorage implements Storage {
   readonly #storage: Storage
   readonly #confirmed: ConfirmedHead
@@ -38,7 +41,7 @@ export class LentStorage implements Storage {
     return check
   }
 
-  /** Resolves when no append is under way any more, and no check: there is never more than one of them. */
+  /** Resolves once no append and no check is in flight. There is never more than one of them. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#underWay])
   }

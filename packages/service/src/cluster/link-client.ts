@@ -6,11 +6,13 @@ import type { Clock, Timer } from 'tenure'
 import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
 import { ended, LinkConnection, type Message } from './link-connection.ts'
 import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol, type LinkKey } from './link-proof.ts'
+import { Places as Room } from '../http/budgets.ts'
+import type { Caller } from '../groups/groups.ts'
 import type { ReplicasView } from '../operation/replicas.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
 import type { Terms } from './terms.ts'
 
-/** Why a call was not answered by the active replica. */
+/** Why the active replica did not answer a call. */
 export class LinkError extends Error {
   override readonly name = 'LinkError'
   /** Whether the call may have been carried out. */
@@ -24,24 +26,26 @@ export class LinkError extends Error {
 
 export interface LinkClientOptions {
   readonly clusterId: string
-  /** The secret beside the head of the storage. */
+  /** Returns the secret in the head of the storage. */
   secret(): string
   readonly terms: Terms
   readonly clock: Clock
-  /** The authorities whose certificates the active replica may show. Default: those that Node knows. */
+  /** Returns the CAs of the active replica's certificate. Default: the CAs that Node trusts. */
   readonly ca?: (() => string | undefined) | undefined
   /** Called when the active replica cannot be reached, or refuses this one. */
   readonly onTrouble?: ((error: LinkError) => void) | undefined
-  /** By which the active replica shows this one to operators. */
+  /** How the active replica shows this one to operators. */
   readonly self: { readonly replica: string; readonly address: string }
 }
 
-/** How a call is made. */
+/** The options of a call. */
 export interface CallOptions {
   /** How long the caller waits. */
   readonly deadlineMs: number
-  /** Aborts when the caller has gone. */
+  /** Aborts when the caller has disconnected. */
   readonly signal?: AbortSignal | undefined
+  /** The caller that it is made for. Undefined if this replica makes it for itself. */
+  readonly caller?: Caller | undefined
 }
 
 interface Pending {
@@ -49,33 +53,37 @@ interface Pending {
   isSent: boolean
   resolve(answer: unknown): void
   reject(error: Error): void
-  /** Ends listening to the caller's signal. */
+  /** Stops listening to the caller's signal, and frees its room. */
   forget(): void
 }
 
 const connectMs = 2_000
 const sweepMs = 200
-const mostInFlight = 50_000
-/** More than that unread, and the active replica does not keep up. */
-const mostUnsentBytes = 32 * 2 ** 20
+/**
+ * How many bytes unanswered calls may take, for one subject and in total. If there are more, the active replica does
+ * not keep up.
+ */
+const mostBytesPerSubject = 8 * 2 ** 20
+const mostBytes = 32 * 2 ** 20
 const soonMs = 1_000
 
-/** One connection to a replica that is thought to be active. Once it is closed, it stays closed. */
+/** One connection to a replica that is believed to be active. Once closed, it stays closed. */
 export class LinkClient {
   readonly address: string
   readonly #options: LinkClientOptions
   readonly #pending = new Map<number, Pending>()
-  /** What was asked before the connection was there. */
-  #early: { readonly id: number; readonly json: string }[] = []
+  readonly #room = new Room(mostBytesPerSubject, mostBytes)
+  /** Calls that were made before the connection was established. */
+  #early: { readonly id: number; readonly json: string; readonly caller: Caller | undefined }[] = []
   #connection: LinkConnection | undefined
   #connecting: ClientRequest | undefined
   #connectTimer: Timer | undefined
   #sweep: Timer | undefined
   #lastId = 0
-  /** What the active replica knows to have been heard. */
+  /** The position that was last confirmed to the active replica. */
   #heard = ''
   #isClosed = false
-  /** Changes that the active replica tells of. Gives the position up to which they are all known then. */
+  /** Takes changes that the active replica sends. Returns the position up to which all changes are then known. */
   onTold: ((told: readonly unknown[]) => string) | undefined
   onClose: (() => void) | undefined
 
@@ -88,17 +96,17 @@ export class LinkClient {
     return this.#isClosed
   }
 
-  /** Rejects with a {@link LinkError} where the active replica gave no answer. */
+  /** Rejects with a {@link LinkError} if the active replica gave no answer. */
   call<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, options: CallOptions): Promise<AnswerOf<Name>> {
     return this.#ask(verb, args, options) as Promise<AnswerOf<Name>>
   }
 
-  /** Changes after a position come to {@link onTold} once it resolves. */
+  /** Once this resolves, changes after a position come to {@link onTold}. */
   async follow(after: unknown, renewals: boolean, deadlineMs: number): Promise<void> {
     await this.#ask('follow', [after, renewals], { deadlineMs })
   }
 
-  /** The replicas as the active one sees them. */
+  /** Returns the replicas as the active one sees them. */
   replicas(deadlineMs: number): Promise<ReplicasView> {
     return this.#ask('replicas', [], { deadlineMs }) as Promise<ReplicasView>
   }
@@ -114,25 +122,28 @@ export class LinkClient {
     this.onClose?.()
   }
 
-  #ask(verb: string, args: unknown, { deadlineMs, signal }: CallOptions): Promise<unknown> {
+  #ask(verb: string, args: unknown, { deadlineMs, signal, caller }: CallOptions): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
-    const isBusy = this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes
-    // One that follows is alone, and all watchers of this replica depend on it.
-    if (isBusy && verb !== 'follow') return Promise.reject(busy())
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
+    const leave = this.#room.enter(caller?.subject ?? '', json.length)
+    // The follow call is never refused: there is only one, and all watchers of this replica depend on it.
+    if (!leave && verb !== 'follow') return Promise.reject(busy(this.#room.taken >= mostBytes))
     return new Promise((resolve, reject) => {
       const cancel = () => {
         if (this.#connection) return this.#connection.queue('cancels', String(id))
-        // Were it sent still, a campaign would wait in line, and lead, for somebody who has gone.
-        this.#take(id)?.reject(new LinkError('Its caller has gone.', false))
+        // If it were still sent, a campaign would wait in the queue, and win, for a caller that has disconnected.
+        this.#take(id)?.reject(new LinkError('The caller has disconnected.', false))
       }
       signal?.addEventListener('abort', cancel, { once: true })
-      const forget = () => signal?.removeEventListener('abort', cancel)
+      const forget = () => {
+        signal?.removeEventListener('abort', cancel)
+        leave?.()
+      }
       const untilMs = this.#options.clock.monotonicMs() + deadlineMs
       this.#pending.set(id, { untilMs, isSent: this.#connection !== undefined, resolve, reject, forget })
-      if (this.#connection) this.#connection.queue('calls', json)
-      else this.#early.push({ id, json })
+      if (this.#connection) this.#connection.call(id, json, caller)
+      else this.#early.push({ id, json, caller })
       if (signal?.aborted) cancel()
       this.#connect()
       this.#sweep ??= this.#sweepLater()
@@ -161,7 +172,10 @@ export class LinkClient {
     this.#sweep = this.#pending.size > 0 ? this.#sweepLater() : undefined
   }
 
-  /** With its newest key first: the other side may not have read the storage since the secret was replaced. */
+  /**
+   * Tries the newest key first, then the older ones: the other side may not have read the storage since the secret was
+   * replaced.
+   */
   #connect(): void {
     if (this.#connecting) return
     this.#connectWith(linkKeys(this.#options.secret()))
@@ -170,11 +184,11 @@ export class LinkClient {
   #connectWith([key, ...older]: readonly LinkKey[]): void {
     const { hostname, port, protocol: scheme } = new URL(this.address)
     if (scheme !== 'https:' && !isLoopbackHost(hostname)) {
-      // Not in this step: who asks for the first call is not ready for its end.
-      queueMicrotask(() => this.#giveUp(`${this.address} is not https, and not on this machine.`))
+      // Not synchronously: the code that makes the first call does not expect its failure yet.
+      queueMicrotask(() => this.#giveUp(`${this.address} is neither https nor on this machine.`))
       return
     }
-    if (!key) return this.#giveUp(`${this.address} has another secret.`)
+    if (!key) return this.#giveUp(`${this.address} has a different secret.`)
     const { clock, clusterId } = this.#options
     const ca = this.#options.ca?.()
     const nonce = newNonce()
@@ -206,7 +220,7 @@ export class LinkClient {
     this.#connecting.end()
   }
 
-  /** Before there was a connection. */
+  /** Ends an attempt to connect. */
   #giveUp(reason: string): void {
     if (!this.#isClosed) this.#options.onTrouble?.(new LinkError(reason, false))
     this.close(reason)
@@ -234,17 +248,17 @@ export class LinkClient {
     this.#connection.trust()
     const from = JSON.stringify([self.replica, self.address])
     this.#connection.send(`,"proof":"${proofOf('caller', key, greeting)}","from":${from}`)
-    for (const { id, json } of this.#early.splice(0)) {
+    for (const { id, json, caller } of this.#early.splice(0)) {
       const pending = this.#pending.get(id)
       if (!pending) continue
       pending.isSent = true
-      this.#connection.queue('calls', json)
+      this.#connection.call(id, json, caller)
     }
   }
 
   #onMessage({ term, answers = [], told = [] }: Message): void {
-    // From a replica that is active no more, and does not know it: whatever it says may be outdated.
-    if (term < this.#options.terms.highest) return this.close('The replica that was active is so no more.')
+    // The sender is no longer active and does not know it, so anything it says may be outdated.
+    if (term < this.#options.terms.highest) return this.close('The replica is no longer active.')
     this.#options.terms.saw(term)
     for (const [id, how, value] of answers) {
       const pending = this.#take(id)
@@ -254,7 +268,10 @@ export class LinkClient {
     if (told.length > 0 && this.onTold) this.#confirm(this.onTold(told))
   }
 
-  /** So that an operator sees who is behind, and by how much. Renewals move nothing on. */
+  /**
+   * Confirms changes, so that operators see which follower is behind, and by how much. Renewals do not move the
+   * position.
+   */
   #confirm(heard: string): void {
     if (heard === this.#heard) return
     this.#heard = heard
@@ -262,16 +279,18 @@ export class LinkClient {
   }
 }
 
-function busy(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', {
-    details: { retry_after_ms: soonMs },
-  })
+/** A subject that exceeds its own limit must not cause an error that looks like a failure of the whole service. */
+function busy(withAll: boolean): ServiceError {
+  const details = { retry_after_ms: soonMs }
+  return withAll
+    ? new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', { details })
+    : new ServiceError('RATE_LIMITED', 'Too many calls are waiting for the active replica.', { details })
 }
 
 function errorFrom(value: unknown): ServiceError {
   const { code, message, status, details } = value as Partial<ServiceError>
   const known: ServiceErrorCode = code !== undefined && Object.hasOwn(errorStatus, code) ? code : 'BACKEND_UNAVAILABLE'
-  return new ServiceError(known, message ?? 'The active replica failed to answer.', {
+  return new ServiceError(known, message ?? 'The active replica failed to process this request.', {
     ...(status !== undefined && { status }),
     details: details ?? {},
   })

@@ -3,22 +3,28 @@ import { Type, type Static } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { Clock, Timer } from 'tenure'
 import { nextTurn } from '../clock.ts'
+import type { Caller } from '../groups/groups.ts'
 import { positionLength } from '../storage/position.ts'
 
-/** What one side sends of itself within one turn: everything in one message. */
+/** Everything that one side sends within one turn of the event loop, in one message. */
 const Message = Type.Object({
   /** The highest term of an active replica that the sender knows of. */
   term: Type.Integer({ minimum: 0 }),
   proof: Type.Optional(Type.String()),
-  /** With the proof: the name and the address of the one who connected, for operators. */
+  /** Sent with the proof: the name and address of the replica that connected, for operators. */
   from: Type.Optional(Type.Tuple([Type.String({ maxLength: 512 }), Type.String({ maxLength: 512 })])),
-  /** Id, verb, what it takes, and how long its caller waits, in ms. */
+  /** Id, verb, arguments, and how long the caller waits, in ms. */
   calls: Type.Optional(
     Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.Array(Type.Unknown()), Type.Number()])),
   ),
-  /** Calls whose caller has gone. */
+  /**
+   * Sent before or with the calls: for each call its id, the subject that is charged, and the lane, which is empty if
+   * it equals the subject. Replicas of earlier versions do not send it.
+   */
+  callers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.String()]))),
+  /** Calls whose caller has disconnected. */
   cancels: Type.Optional(Type.Array(Type.Integer())),
-  /** The call, how it ended, and the answer. */
+  /** The id of the call, how it ended, and the answer. */
   answers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer(), Type.Unknown()]))),
   /** Changes of groups, in order. */
   told: Type.Optional(Type.Array(Type.Unknown())),
@@ -28,20 +34,22 @@ const Message = Type.Object({
 export type Message = Static<typeof Message>
 const isMessage = TypeCompiler.Compile(Message)
 
-/** Parts of messages, each as JSON. */
-export type Part = 'calls' | 'cancels' | 'answers' | 'told'
+/** Parts of a message. Each item is JSON. */
+export type Part = 'callers' | 'calls' | 'cancels' | 'answers' | 'told'
 
 /** How a call ended. */
 export const ended = { done: 0, failed: 1, notActive: 2 } as const
 
-/** What one message may take. */
+/** The size limit of a message. */
 export const mostMessageBytes = 16 * 2 ** 20
-/** Larger ones are sent in pieces, so that no single one keeps the other side busy for long. */
-const pieceBytes = 2 ** 20
+/** Larger messages are split, so that none keeps the other side busy for long. */
+const pieceBytes = 2 ** 16
+/** How long messages are processed before other callbacks may run. */
+const readMs = 2
 const headBytes = 4
 const greetingBytes = 4_096
 const pingMs = 1_000
-/** Of a connection whose other side is gone without a word, or stands still. */
+/** How long a connection may be silent before it is closed: the other side has disappeared or stalled. */
 const silenceMs = 3_000
 
 export interface LinkConnectionOptions {
@@ -54,8 +62,8 @@ export interface LinkConnectionOptions {
 }
 
 /**
- * Messages over a connection: a length, then JSON. What is queued in one turn travels together. Both sides send something
- * every second; where nothing arrives for three, the connection is given up.
+ * Messages over a connection: a length, then JSON. Everything queued in one turn is sent together. Both sides send
+ * something every second. If nothing arrives for three seconds, the connection is closed.
  */
 export class LinkConnection {
   readonly #socket: Socket
@@ -69,6 +77,8 @@ export class LinkConnection {
   #heardAtMs: number
   #tickedAtMs: number
   #hasSent = false
+  /** Whether data that has arrived waits for the next turn. */
+  #isHeld = false
   #tick: Timer | undefined
   #isClosed = false
 
@@ -81,7 +91,7 @@ export class LinkConnection {
     socket.setNoDelay(true)
     socket.on('error', () => {})
     socket.once('close', () => this.close())
-    // Node's servers keep a connection open that its other side has ended.
+    // Node's servers keep a connection open after the other side has ended it.
     socket.once('end', () => this.close())
     socket.on('drain', () => options.onDrain?.())
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
@@ -90,7 +100,7 @@ export class LinkConnection {
     if (socket.destroyed) void nextTurn().then(() => this.close())
   }
 
-  /** The other side is known: from now on it may send more than a greeting. */
+  /** Called once the other side has authenticated: from now on it may send more than a greeting. */
   trust(): void {
     this.#mostBytes = mostMessageBytes
   }
@@ -99,12 +109,18 @@ export class LinkConnection {
     return this.#isClosed
   }
 
-  /** What the other side has not read yet. */
+  /** How many bytes the other side has not read yet. */
   get unsentBytes(): number {
     return this.#socket.writableLength
   }
 
-  /** Sent with all else that is queued in this turn. */
+  /** Queues a call. Its caller is sent before it. */
+  call(id: number, json: string, caller: Caller | undefined): void {
+    if (caller) this.queue('callers', JSON.stringify([id, caller.subject, caller.lane ?? '']))
+    this.queue('calls', json)
+  }
+
+  /** Queues a part. It is sent with everything else that is queued in this turn. */
   queue(part: Part, json: string): void {
     if (this.#isClosed) return
     const queued = this.#queue.get(part)
@@ -115,7 +131,7 @@ export class LinkConnection {
     void nextTurn().then(() => this.#flush())
   }
 
-  /** At once. */
+  /** Sends a message now. */
   send(fields = ''): void {
     if (this.#isClosed) return
     const json = `{"term":${this.#options.term()}${fields}}`
@@ -159,14 +175,25 @@ export class LinkConnection {
   }
 
   #receive(chunk: Buffer): void {
-    this.#heardAtMs = this.#options.clock.monotonicMs()
     this.#chunks.push(chunk)
     this.#have += chunk.length
+    if (!this.#isHeld) this.#read()
+  }
+
+  /**
+   * Processes the data that has arrived. What does not fit into this turn is processed in the next one, and nothing
+   * more is read until then.
+   */
+  #read(): void {
+    const { clock } = this.#options
+    const startMs = clock.monotonicMs()
+    this.#heardAtMs = startMs
     if (this.#have < this.#need) return
-    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
+    const bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks)
     let at = 0
+    let isLate = false
     this.#need = headBytes
-    while (bytes.length - at >= headBytes) {
+    while (bytes.length - at >= headBytes && !isLate) {
       const length = bytes.readUInt32BE(at)
       if (length > this.#mostBytes) return this.close()
       if (bytes.length - at < headBytes + length) {
@@ -178,10 +205,23 @@ export class LinkConnection {
       at += headBytes + length
       this.#options.onMessage(message)
       if (this.#isClosed) return
+      isLate = clock.monotonicMs() - startMs >= readMs
     }
     const rest = bytes.subarray(at)
     this.#chunks = rest.length > 0 ? [rest] : []
     this.#have = rest.length
+    if (isLate && rest.length >= headBytes) this.#readLater()
+  }
+
+  #readLater(): void {
+    this.#isHeld = true
+    this.#socket.pause()
+    void nextTurn().then(() => {
+      this.#isHeld = false
+      if (this.#isClosed) return
+      this.#read()
+      if (!this.#isHeld) this.#socket.resume()
+    })
   }
 
   #tickLater(): void {
@@ -190,7 +230,7 @@ export class LinkConnection {
 
   #onTick(): void {
     const nowMs = this.#options.clock.monotonicMs()
-    // Where this process stood still itself, what has arrived meanwhile is yet to be read.
+    // If this process itself was stalled, the data that arrived meanwhile is still unread.
     const stoodStill = nowMs - this.#tickedAtMs > 2 * pingMs
     this.#tickedAtMs = nowMs
     if (stoodStill) this.#heardAtMs = nowMs

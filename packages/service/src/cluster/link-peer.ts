@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { Timer } from 'tenure'
 import { ServiceError } from '../errors.ts'
-import type { MaybePromise } from '../groups/groups.ts'
+import type { Lane } from '../fair-queue.ts'
+import type { Caller } from '../groups/groups.ts'
 import type { FollowerView, ReplicasView } from '../operation/replicas.ts'
 import { positionFrom, type Position } from '../storage/position.ts'
 import { ended, LinkConnection, mostMessageBytes, type Message } from './link-connection.ts'
@@ -11,34 +12,53 @@ import { LinkStream } from './link-stream.ts'
 import { runnerOf } from './link-verbs.ts'
 import { isSamePlace, type Place } from './place.ts'
 
-interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | 'clock' | 'changes'> {
-  /** What the other side must send first. */
+interface LinkPeerOptions extends Pick<
+  LinkServerOptions,
+  'places' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
+> {
+  /** The proof that the other side must send first. */
   readonly proof: string
   readonly greetingMs: number
-  /** All replicas, for an operator who asks this follower. */
+  /** Returns all replicas, for an operator who asks this follower. */
   replicas(): ReplicasView
-  /** Called once it has proven that it belongs to this cluster. */
+  /** Called once the other side has proven that it belongs to this cluster. */
   onKnown(): void
   onClose(): void
 }
 
 type Call = NonNullable<Message['calls']>[number]
+type Here = Place & { readonly kind: 'here' }
 
-const mostInFlight = 50_000
-/** A follower that does not read that much is cut off: it comes back, and asks again. */
+/** A call whose turn it is. */
+interface Taken {
+  readonly caller: Caller | undefined
+  readonly controller: AbortController
+  /** When its caller stops waiting, on the monotonic clock. */
+  readonly untilMs: number
+}
+
+/** The limit for unanswered calls of a follower. A follower has a lower limit for each subject. */
+const mostInFlight = 65_536
+/** How many bytes are charged as one request. */
+const bytesPerRequest = 4_096
+/** A follower with more unread bytes than this is disconnected. It reconnects and repeats its calls. */
 const mostUnreadBytes = 64 * 2 ** 20
 const soonMs = 1_000
 
-/** A follower that is connected. Its calls end with its connection. */
+/** A connected follower. Its calls end with its connection. */
 export class LinkPeer {
   readonly #options: LinkPeerOptions
   readonly #connection: LinkConnection
-  /** Calls under way, and what ends them. */
+  /** Calls that wait for their turn or are in progress, with the controllers that end them. */
   readonly #inFlight = new Map<number, AbortController>()
+  /** The callers of calls that have not arrived yet. */
+  readonly #callers = new Map<number, Caller>()
+  /** The follower's own calls take turns as one caller. */
+  readonly #ownLane: Lane = { name: 'replica' }
   readonly #greeting: Timer
-  /** Since when it has proven that it belongs to this cluster, and who it is. */
+  /** Set once it has proven that it belongs to this cluster: since when, and its name and address. */
   #known: { readonly sinceMs: number; readonly replica: string; readonly address: string } | undefined
-  /** Up to where it knows all changes. */
+  /** The position up to which it knows all changes. */
   #heard: Position | undefined
   #stream: LinkStream | undefined
 
@@ -55,7 +75,7 @@ export class LinkPeer {
     this.#greeting = clock.setTimer(options.greetingMs, () => this.close(), { background: true })
   }
 
-  /** Undefined while nobody knows who it is. */
+  /** Undefined until it has authenticated. */
   get view(): FollowerView | undefined {
     if (!this.#known) return undefined
     const missing = this.#heard && this.#options.changes.feed.after(this.#heard)
@@ -73,10 +93,11 @@ export class LinkPeer {
     this.#stream?.end()
     for (const controller of this.#inFlight.values()) controller.abort()
     this.#inFlight.clear()
+    this.#callers.clear()
     this.#options.onClose()
   }
 
-  #onMessage({ term, proof, from, heard, calls = [], cancels = [] }: Message): void {
+  #onMessage({ term, proof, from, heard, callers = [], calls = [], cancels = [] }: Message): void {
     if (!this.#known) {
       if (!from || !isProof(proof, this.#options.proof)) return this.close()
       const [replica, address] = from
@@ -86,53 +107,88 @@ export class LinkPeer {
       this.#options.onKnown()
     }
     if (heard !== undefined) this.#heard = positionFrom(heard)
-    const { terms, places } = this.#options
+    const { terms } = this.#options
     terms.saw(term)
+    for (const [id, subject, lane] of callers) this.#callers.set(id, { subject, lane: lane || subject })
     for (const call of calls) {
-      const place = places.now()
-      // Lower: it was meant for the one who was active before. Higher: somebody else is, and this replica stops.
-      if (place.kind !== 'here' || term !== place.term) this.#answer(call[0], ended.notActive, 'null')
-      else this.#run(place, call)
+      // Not through the queue: however busy this replica is, the follower must not miss changes.
+      if (call[1] === 'follow') this.#ifActive(term, call[0], (place) => void this.#follow(place, call[0], call[2]))
+      else this.#take(term, call)
     }
     for (const id of cancels) this.#inFlight.get(id)?.abort()
     if (this.#connection.unsentBytes > mostUnreadBytes) this.close()
   }
 
-  #run(place: Place & { readonly kind: 'here' }, [id, name, args, deadlineMs]: Call): void {
-    // However busy it is: changes must not be missed for it.
-    if (name === 'follow') return void this.#follow(place, id, args)
-    if (this.#inFlight.size >= mostInFlight) {
-      return this.#fail(
-        id,
-        new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } }),
-      )
-    }
-    if (name === 'replicas') return this.#done(id, this.#options.replicas())
-    const run = runnerOf(name, args)
-    if (!run) {
-      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all run the same version?`
-      return this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
-    }
+  /** Runs the call, or answers that this replica is not the one that the call is meant for. */
+  #ifActive(term: number, id: number, run: (place: Here) => void): void {
+    const place = this.#options.places.now()
+    // A lower term means that the call was meant for the previous active replica. A higher one means that another
+    // replica is active, and this one stops.
+    if (place.kind === 'here' && term === place.term) run(place)
+    else this.#answer(id, ended.notActive, 'null')
+  }
+
+  /** Begins a call now, or when it is its caller's turn among all callers of the active replica. */
+  #take(term: number, call: Call): void {
+    const { clock, fairQueue } = this.#options
+    const [id, , , deadlineMs] = call
+    const caller = this.#callers.get(id)
+    this.#callers.delete(id)
+    if (this.#inFlight.size >= mostInFlight) return this.#fail(id, tooMany())
     const controller = new AbortController()
-    let answer: MaybePromise<unknown>
-    try {
-      answer = run(place.groups, controller.signal)
-    } catch (error) {
-      return this.#failAt(place, id, error)
+    this.#inFlight.set(id, controller)
+    const untilMs = clock.monotonicMs() + deadlineMs
+    const begin = () => {
+      // Its follower has disconnected.
+      if (this.#inFlight.get(id) !== controller) return
+      let answering: Promise<void> | undefined
+      // Otherwise nobody waits for the answer any more, and a campaign would win a term for nobody.
+      if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {
+        this.#ifActive(term, id, (place) => {
+          answering = this.#run(place, call, { caller, controller, untilMs })
+        })
+      } else this.#answer(id, ended.notActive, 'null')
+      if (!answering) this.#inFlight.delete(id)
     }
-    if (answer instanceof Promise) void this.#later(place, id, answer, controller, deadlineMs)
-    else this.#done(id, answer)
+    if (fairQueue.run(caller?.lane ?? this.#ownLane, begin)) return
+    this.#inFlight.delete(id)
+    this.#fail(id, tooMany())
+  }
+
+  /** Returns undefined if it answers synchronously. */
+  #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
+    if (name === 'replicas') {
+      this.#done(id, this.#options.replicas())
+      return undefined
+    }
+    const runner = runnerOf(name, args)
+    if (!runner) {
+      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all replicas run the same version?`
+      this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+      return undefined
+    }
+    try {
+      const bytes = caller ? runner.bytesOf(place.groups) : 0
+      if (caller && bytes > bytesPerRequest)
+        this.#options.budget.work(caller.subject, Math.ceil(bytes / bytesPerRequest))
+      const answer = runner.run(place.groups, controller.signal, caller)
+      if (answer instanceof Promise) return this.#later(place, id, answer, { controller, untilMs })
+      this.#done(id, answer)
+    } catch (error) {
+      this.#failAt(place, id, error)
+    }
+    return undefined
   }
 
   async #later(
     place: Place,
     id: number,
     answer: Promise<unknown>,
-    controller: AbortController,
-    deadlineMs: number,
+    { controller, untilMs }: Pick<Taken, 'controller' | 'untilMs'>,
   ): Promise<void> {
-    this.#inFlight.set(id, controller)
-    const timer = this.#options.clock.setTimer(deadlineMs, () => controller.abort(), { background: true })
+    const { clock } = this.#options
+    const leftMs = Math.max(0, untilMs - clock.monotonicMs())
+    const timer = clock.setTimer(leftMs, () => controller.abort(), { background: true })
     try {
       this.#done(id, await answer)
     } catch (error) {
@@ -145,13 +201,17 @@ export class LinkPeer {
 
   async #follow(place: Place, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
     const position = typeof after === 'string' ? positionFrom(after) : undefined
-    if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'This is not a position.'))
+    if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'The position is not valid.'))
     if (!(await this.#options.changes.whenFrom(place)) || place.kind !== 'here' || this.#connection.isClosed) {
       return this.#answer(id, ended.notActive, 'null')
     }
     this.#heard = position
     this.#stream?.end()
-    this.#stream = new LinkStream(this.#connection, this.#options.changes, place.groups, renewals === true)
+    this.#stream = new LinkStream(this.#connection, {
+      ...this.#options,
+      groups: place.groups,
+      renewals: renewals === true,
+    })
     this.#done(id, undefined)
     await this.#stream.begin(position)
   }
@@ -159,11 +219,14 @@ export class LinkPeer {
   #done(id: number, answer: unknown): void {
     const json = answer === undefined ? 'null' : JSON.stringify(answer)
     const isTooLarge = json.length > mostMessageBytes / 4 && Buffer.byteLength(json) > mostMessageBytes / 2
-    if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be passed on.'))
+    if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be forwarded.'))
     else this.#answer(id, ended.done, json)
   }
 
-  /** What failed because this replica is active no more is no answer: without a connection it is asked again elsewhere. */
+  /**
+   * A failure because this replica is no longer active is not an answer. Closing the connection makes the follower
+   * repeat the call on the next active replica.
+   */
   #failAt(place: Place, id: number, error: unknown): void {
     const isOver = !isSamePlace(this.#options.places.now(), place)
     if (isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE') this.close()
@@ -174,7 +237,7 @@ export class LinkPeer {
     const known =
       error instanceof ServiceError
         ? error
-        : new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to answer.', { cause: error })
+        : new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to process this request.', { cause: error })
     const { code, message, status, details } = known
     this.#answer(id, ended.failed, JSON.stringify({ code, message, status, details }))
   }
@@ -182,4 +245,8 @@ export class LinkPeer {
   #answer(id: number, how: number, json: string): void {
     this.#connection.queue('answers', `[${id},${how},${json}]`)
   }
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } })
 }

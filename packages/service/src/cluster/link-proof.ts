@@ -1,13 +1,13 @@
 /**
- * How two replicas know each other: both can read the storage, and so know its secret. Each proves that to the other by
- * a digest over numbers that both drew, so nobody who answers at an address by mistake, or listens there on purpose,
- * learns anything.
+ * How two replicas authenticate each other. Both can read the storage, and so know its secret. Each proves that to the
+ * other by a digest over nonces from both sides. A process that answers at an address by mistake, or listens there on
+ * purpose, learns nothing.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { secret as newSecret } from '@tenure/internal/clock'
 import { keysFrom } from '../auth/seal.ts'
 
-/** Part of the upgrade: replicas that speak otherwise refuse each other by it. */
+/** Sent in the upgrade request. Replicas with a different protocol version refuse each other by it. */
 export const protocol = 'tenure-link-1'
 export const linkPath = '/link'
 export const linkHeaders = {
@@ -17,23 +17,23 @@ export const linkHeaders = {
   proof: 'tenure-link-proof',
 } as const
 
-/** A key, and a name by which the other side finds it among its own. */
+/** A key, and the name by which the other side finds the same key among its own. */
 export interface LinkKey {
   readonly name: string
   readonly key: Buffer
 }
 
-/** The one that is used first. */
+/** Returns the keys of a secret. The first one is preferred. */
 export function linkKeys(secret: string): LinkKey[] {
   return keysFrom(secret, 'link').map((key) => ({ key, name: digest(key, 'name').toString('base64url').slice(0, 16) }))
 }
 
-/** What one connection is about. */
+/** What the proofs of one connection cover. */
 export interface Greeting {
   readonly clusterId: string
-  /** Of the one who connected. */
+  /** The nonce of the replica that connected. */
   readonly caller: string
-  /** Of the one who was called. */
+  /** The nonce of the replica that was called. */
   readonly called: string
 }
 
@@ -43,7 +43,7 @@ export function proofOf(side: 'caller' | 'called', key: Buffer, greeting: Greeti
   return digest(key, JSON.stringify([side, greeting.clusterId, greeting.caller, greeting.called])).toString('base64url')
 }
 
-/** In the same time, whatever differs. */
+/** Compares in constant time. */
 export function isProof(given: unknown, expected: string): boolean {
   if (typeof given !== 'string') return false
   const [one, other] = [Buffer.from(given), Buffer.from(expected)]

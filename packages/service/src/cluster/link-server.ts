@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { clientNetwork } from '@tenure/internal/client-network'
 import { isLoopback } from '@tenure/internal/loopback'
 import type { Clock } from 'tenure'
 import type { Tls } from '../auth/tls.ts'
 import { wrongOption } from '../errors.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { Groups } from '../groups/groups.ts'
 import type { ActiveView, FollowerView, ReplicasView } from '../operation/replicas.ts'
 import type { Feed } from '../watch/feed.ts'
@@ -15,51 +17,64 @@ import type { Terms } from './terms.ts'
 
 export interface LinkServerOptions {
   readonly clusterId: string
-  /** The secret beside the head of the storage. */
+  /** Returns the secret in the head of the storage. */
   secret(): string
   readonly places: Places
   readonly terms: Terms
   readonly clock: Clock
-  /** An address, not a name, or `all` of this machine. Default: 127.0.0.1. */
+  /** An IP address, or `all` for all addresses of this machine. Default: 127.0.0.1. */
   readonly host?: string | undefined
   readonly port: number
-  /** Without it only this machine may connect. */
+  /** Without it, only this machine may connect. */
   readonly tls?: Tls | undefined
-  /** What this replica tells of changes while it is active. */
+  /** The changes that this replica sends while it is active. */
   readonly changes: LinkChanges
-  /** What operators hear of this replica while it is active. */
+  /** Divides the event loop among the callers, those of followers and those of this replica. */
+  readonly fairQueue: Pick<FairQueue, 'run'>
+  readonly budget: LinkBudget
+  /** Returns what operators see of this replica while it is active. */
   active(): ActiveView | undefined
 }
 
-/** Changes as this replica tells of them. */
+/** What callers of followers are charged for on the active replica. */
+export interface LinkBudget {
+  /** Charges a subject for work, in requests. Throws if its budget is used up. */
+  work(subject: string, units: number): void
+  /**
+   * Charges a subject for deliveries that it causes. Returns false if its budget is used up, and nothing is delivered.
+   */
+  deliver(subject: string, count: number): boolean
+}
+
+/** Changes as this replica sends them. */
 export interface LinkChanges extends Pick<Groups, 'follow' | 'textsOf'> {
   readonly feed: Feed
-  /** Resolves once changes come from the groups of this place; false if they never do. */
+  /** Resolves to true once changes come from the groups of this active term, and to false if they never will. */
   whenFrom(place: Place): Promise<boolean>
 }
 
 const mostConnections = 256
-/** Of one address. Without it somebody who says nothing could take all connections. */
+/** The limit per network for unauthenticated connections. Without it, a silent client could take all connections. */
 const mostStrangers = 16
 const greetingMs = 5_000
 
 /**
- * Where followers bring their calls: a listener of its own, which every replica has. It answers from the groups for which
- * this replica is active, or says that it is not. It never passes a call on, so none can go round in circles.
+ * The server for peer connections. Every replica has one, on its own listener. It answers calls from the groups for
+ * which this replica is active, or answers that it is not active. It never forwards a call, so no call can loop.
  */
 export class LinkServer {
   readonly #options: LinkServerOptions
   readonly #server: Server
   readonly #peers = new Set<LinkPeer>()
   readonly #sockets = new Set<Socket>()
-  /** By address: connections that have not proven yet that they are of this cluster, by port, the oldest first. */
-  readonly #strangers = new Map<string, Map<number, Socket>>()
+  /** By network: connections that have not proven yet that they belong to this cluster, by peer, oldest first. */
+  readonly #strangers = new Map<string, Map<string, Socket>>()
   readonly #stopped = new AbortController()
 
   constructor(options: LinkServerOptions) {
     const { host = '127.0.0.1', tls } = options
     if (!tls && !isLoopback(host)) {
-      throw wrongOption('advertise', ' ', 'needs TLS unless the address can be reached from this machine alone.')
+      throw wrongOption('advertise', ' ', 'needs TLS unless it is a loopback address.')
     }
     this.#options = options
     const timeouts = { headersTimeout: greetingMs, requestTimeout: greetingMs, connectionsCheckingInterval: 1_000 }
@@ -85,27 +100,27 @@ export class LinkServer {
     const { host = '127.0.0.1', port } = this.#options
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject)
-      // Without one, Node listens on those of IPv6 too, where there are any.
+      // Without a host, Node also listens on IPv6 addresses, if there are any.
       this.#server.listen({ port, ...(host !== 'all' && { host }) }, () => resolve())
     })
     void this.#endPeersOfFormerPlaces()
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Shows another certificate to those who connect from now on. */
+  /** Uses another certificate for connections from now on. */
   renew(tls: Tls): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls)
   }
 
-  /** The replicas as this one sees them: all, while it is active. */
+  /** Returns the replicas as this one sees them: all of them, while it is active. */
   view(): ReplicasView {
-    // One that has come back before its old connection was given up is one replica still.
+    // A follower that reconnects before its old connection is closed counts as one replica.
     const followers = new Map<string, FollowerView>()
     for (const { view } of this.#peers) if (view) followers.set(view.replica, view)
     return { active: this.#options.active(), followers: [...followers.values()] }
   }
 
-  /** Cuts all connections: who waits on one sends its calls to another replica. */
+  /** Closes all connections. Followers send their waiting calls to another replica. */
   async close(): Promise<void> {
     this.#stopped.abort()
     const closed = new Promise<void>((resolve) => void this.#server.close(() => resolve()))
@@ -114,7 +129,10 @@ export class LinkServer {
     await closed
   }
 
-  /** What waits for groups that this replica answers for no more is sent again elsewhere. */
+  /**
+   * Closes the connections when this replica stops being active, so that followers repeat their waiting calls on the
+   * next one.
+   */
   async #endPeersOfFormerPlaces(): Promise<void> {
     const { places } = this.#options
     const { signal } = this.#stopped
@@ -126,22 +144,27 @@ export class LinkServer {
     }
   }
 
-  /** Where an address has too many, its oldest one makes room: who belongs to this cluster proves it soon. */
+  /**
+   * Adds an unauthenticated connection. If its network has too many, the oldest is closed: a replica of this cluster
+   * authenticates soon.
+   */
   #meet(socket: Socket, address: string, port: number): void {
-    const strangers = this.#strangers.get(address) ?? new Map<number, Socket>()
-    this.#strangers.set(address, strangers)
-    strangers.set(port, socket)
+    const network = clientNetwork(address)
+    const strangers = this.#strangers.get(network) ?? new Map<string, Socket>()
+    this.#strangers.set(network, strangers)
+    strangers.set(`${address} ${port}`, socket)
     const [oldest] = strangers
     if (!oldest || strangers.size <= mostStrangers) return
     strangers.delete(oldest[0])
     oldest[1].destroy()
   }
 
-  /** By its port: over TLS, the socket that is upgraded is another one than that which was accepted. */
+  /** Identified by port, because with TLS the upgraded socket is a different object than the accepted one. */
   #know(address: string, port: number): void {
-    const strangers = this.#strangers.get(address)
-    strangers?.delete(port)
-    if (strangers?.size === 0) this.#strangers.delete(address)
+    const network = clientNetwork(address)
+    const strangers = this.#strangers.get(network)
+    strangers?.delete(`${address} ${port}`)
+    if (strangers?.size === 0) this.#strangers.delete(network)
   }
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
@@ -151,7 +174,7 @@ export class LinkServer {
     const { remoteAddress = '', remotePort = 0 } = socket
     const refuse = (status: string) => {
       socket.write(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
-      // Not only this half of it: the other one may never end its own.
+      // Closes both halves: the other side may never close its own.
       socket.destroySoon()
     }
     if (request.url !== linkPath) return refuse('404 Not Found')
@@ -159,8 +182,8 @@ export class LinkServer {
     const keys = linkKeys(secret())
     const found = keys.find(({ name }) => isProof(headers[linkHeaders.key], name))
     const caller = headers[linkHeaders.nonce]
-    if (!found || typeof caller !== 'string') return refuse('401 The secret is another one')
-    if (headers[linkHeaders.cluster] !== clusterId) return refuse('409 This replica is of another cluster')
+    if (!found || typeof caller !== 'string') return refuse('401 The secret is different')
+    if (headers[linkHeaders.cluster] !== clusterId) return refuse('409 This replica belongs to another cluster')
     const greeting = { clusterId, caller, called: newNonce() }
     socket.write(
       [

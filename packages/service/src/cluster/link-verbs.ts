@@ -1,13 +1,16 @@
-/** What a follower asks of the active replica: each verb with the shape of what it takes, and what is done with it. */
+/**
+ * The calls that a follower forwards to the active replica: for each verb, the schema of its arguments and what it
+ * does.
+ */
 import { Type, type Static, type TSchema, type TTuple } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import type { GroupStanding, MaybePromise } from '../groups/groups.ts'
-import { fitting } from '../groups/listing.ts'
+import type { Caller, GroupStanding, GroupView, MaybePromise } from '../groups/groups.ts'
+import { fitting, textBytes } from '../groups/listing.ts'
 import { mostPresent } from '../groups/members.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import type { Position } from '../storage/position.ts'
 
-/** How groups stand, and the newest change that this shows. */
+/** The state of groups, and the newest change that it includes. */
 export interface Standings {
   readonly standings: readonly GroupStanding[]
   readonly position: Position
@@ -18,20 +21,23 @@ export type Newest = Pick<LocalGroups, 'position' | 'durable'>
 
 interface Verb<Args, Answer> {
   isSound(args: unknown): args is Args
-  run(groups: LocalGroups, args: Args, signal: AbortSignal): MaybePromise<Answer>
+  run(groups: LocalGroups, args: Args, signal: AbortSignal, caller: Caller | undefined): MaybePromise<Answer>
+  /** Returns the approximate size of an answer, if it may be large. Its caller is charged before the answer is made. */
+  bytesOf?: ((groups: LocalGroups, args: Args) => number) | undefined
 }
 
 function verb<T extends TSchema[], Answer>(
   args: [...T],
   run: Verb<Static<TTuple<T>>, Answer>['run'],
+  bytesOf?: Verb<Static<TTuple<T>>, Answer>['bytesOf'],
 ): Verb<Static<TTuple<T>>, Answer> {
   const compiled = TypeCompiler.Compile(Type.Tuple(args))
-  return { isSound: (given): given is Static<TTuple<T>> => compiled.Check(given), run }
+  return { isSound: (given): given is Static<TTuple<T>> => compiled.Check(given), run, bytesOf }
 }
 
 const text = Type.String()
 const count = Type.Integer({ minimum: 0 })
-/** JSON has no undefined: such fields are left out. */
+/** JSON has no undefined, so such fields are left out. */
 const maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Unsafe<Static<T> | undefined>(schema))
 const maybeText = maybe(text)
 const holder = {
@@ -47,9 +53,12 @@ const definition = Type.Object({
   policy: Type.Object({ minTtlMs: count, maxTtlMs: count }),
   allowedNodes: Type.Optional(Type.Unsafe<readonly string[] | undefined>(Type.Array(text))),
 })
-/** In one call: they are answered in one step. */
+/** The limit of one call, because its renewals are answered in one synchronous step. */
 export const mostRenewals = 512
 const ids = Type.Array(text, { maxItems: 2_000 })
+
+const leaseBytes = ({ lease }: GroupStanding) => textBytes(lease)
+const viewBytes = (view: GroupView | undefined) => (view ? textBytes(view.lease, view.definition) : 0)
 
 export const verbs = {
   campaign: verb(
@@ -77,15 +86,19 @@ export const verbs = {
   ),
   renewMany: verb(
     [text, Type.Array(Type.Tuple([text, count, Type.Number()]), { maxItems: mostRenewals })],
-    (groups, [nodeId, renewals]) => groups.renewMany(nodeId, renewals),
+    (groups, [nodeId, renewals], _signal, caller) => groups.renewMany(nodeId, renewals, caller?.subject),
   ),
   resign: verb([Type.Object(holder)], (groups, [claim]) => groups.resign(claim)),
-  // A verb of its own: a replica of an earlier version must not take it for a resignation, which holds nobody off.
+  // A separate verb, because a replica of an earlier version must not mistake it for a resignation, which sets no hold.
   depose: verb([Type.Object(holder)], (groups, [claim]) => groups.depose(claim)),
   leader: verb([text], (groups, [groupId]) => groups.leader(groupId)),
   leaders: verb([ids], (groups, [groupIds]): MaybePromise<Standings> => {
     const found = groups.leaders(groupIds)
-    const at = (standings: readonly GroupStanding[]) => ({ standings, position: groups.position })
+    // A snapshot takes no more at once than a page, and asks for the rest again.
+    const at = (standings: readonly GroupStanding[]) => ({
+      standings: fitting(standings, leaseBytes),
+      position: groups.position,
+    })
     return found instanceof Promise ? found.then(at) : at(found)
   }),
   define: verb([text, definition, Type.Boolean()], (groups, [groupId, { policy, allowedNodes }, replace]) =>
@@ -97,7 +110,7 @@ export const verbs = {
     groups.idsAfter(after ?? undefined, Math.min(most, 2_000)),
   ),
   count: verb([], (groups) => groups.count()),
-  views: verb([ids], async (groups, [groupIds]) => fitting(await groups.views(groupIds))),
+  views: verb([ids], async (groups, [groupIds]) => fitting(await groups.views(groupIds), viewBytes)),
   heartbeat: verb(
     [text, text, text, Type.Union([text, Type.Null()])],
     (groups, [groupId, nodeId, metadata, instance]) =>
@@ -106,7 +119,11 @@ export const verbs = {
   present: verb([Type.Array(Type.Tuple([text, text]), { maxItems: mostPresent })], (groups, [open]) =>
     groups.present(open),
   ),
-  members: verb([text], (groups, [groupId]) => groups.members(groupId)),
+  members: verb(
+    [text],
+    (groups, [groupId]) => groups.members(groupId),
+    (groups, [groupId]) => groups.memberBytes(groupId),
+  ),
   newest: verb([], ({ position, durable }): Newest => ({ position, durable })),
   check: verb([], (groups) => groups.check()),
 }
@@ -115,12 +132,20 @@ export type VerbName = keyof typeof verbs
 export type ArgsOf<Name extends VerbName> = (typeof verbs)[Name] extends Verb<infer Args, infer _> ? Args : never
 export type AnswerOf<Name extends VerbName> = Awaited<ReturnType<(typeof verbs)[Name]['run']>>
 
-/** Undefined for a verb of another version, or for what it does not take. */
-export function runnerOf(
-  name: string,
-  args: unknown,
-): ((groups: LocalGroups, signal: AbortSignal) => MaybePromise<unknown>) | undefined {
+/** Returns undefined for a verb of another version, or for invalid arguments. */
+export function runnerOf(name: string, args: unknown): Runner | undefined {
   if (!Object.hasOwn(verbs, name)) return undefined
-  const { isSound, run } = verbs[name as VerbName] as Verb<unknown, unknown>
-  return isSound(args) ? (groups, signal) => run(groups, args, signal) : undefined
+  const { isSound, run, bytesOf } = verbs[name as VerbName] as Verb<unknown, unknown>
+  if (!isSound(args)) return undefined
+  return {
+    run: (groups, signal, caller) => run(groups, args, signal, caller),
+    bytesOf: (groups) => bytesOf?.(groups, args) ?? 0,
+  }
+}
+
+/** A valid call. */
+export interface Runner {
+  /** Returns the approximate size of the answer, 0 if it is small. */
+  bytesOf(groups: LocalGroups): number
+  run(groups: LocalGroups, signal: AbortSignal, caller: Caller | undefined): MaybePromise<unknown>
 }

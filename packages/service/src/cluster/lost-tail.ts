@@ -2,62 +2,70 @@ import type { HeadChanges } from '../storage/appender.ts'
 import type { Position } from '../storage/position.ts'
 import type { History, StorageHead } from '../storage/storage.ts'
 
-/** Each loss, and each backup that is put back, counts one. A replica misses a few of them while it is cut off. */
+/**
+ * Each data loss and each restored backup adds one to `restores`. A replica that is cut off can miss only a few of
+ * them.
+ */
 const mostMissed = 1_000
 
 type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
 
 /**
- * What a replica knows to be confirmed, to notice a storage that has lost it.
+ * What a replica knows to be confirmed, so that it notices a storage that has lost confirmed writes.
  *
- * A storage that loses what it confirmed breaks its promise, and no order of calls makes that good. What it would do:
- *
- * ```
- * t0  active A grants term 7 of a group for 10 s, and answers: the append was confirmed
- * t1  the server fails over to a copy that never got it, or a backup is put back: term 6, ended
- * t2  replica B takes over, loads, and finds the group free: it grants term 7 again, beside its holder
- * ```
- *
- * What is done instead, when the swap of the head shows it:
+ * A storage that loses confirmed writes breaks its promise, and no order of calls can repair that. Without this class:
  *
  * ```
- * t2  B finds a head that is neither the last that it knows nor one after it, or another incarnation of the server that
- *     does not vouch for what the one before confirmed, or an etcd whose revision is lower than one that was seen. It swaps
- *     the head to its own term with `restores + 1` and `heldMs`
- * t3  B loads. Every group counts on from a million terms higher, so that no term is granted twice. Leases that were found
- *     have ended, because later terms may have been granted. In no group, even one that nobody knows, is anything granted
- * t4  the longest lease that A can have promised has run out: B grants again. The next append drops `heldMs`
+ * t0  active replica A grants term 7 of a group for 10 s, and answers: the append was confirmed
+ * t1  the server fails over to a copy that never got it, or a backup is restored: term 6, ended
+ * t2  replica B takes over, loads, and finds the group free: it grants term 7 again, while A's client still holds it
  * ```
  *
- * A failover between t2 and t4 finds `heldMs` in the head, and begins the hold again, whoever takes over. The longest
- * lease is that of the policies: what A has promised may be lost with its records, but A kept to the policies. Only a
- * group's own definition can allow more than the service's, and the hold is as long as the longest that was found.
+ * With this class, B notices the loss when it swaps the head:
  *
- * A replica knows what it appended itself, and what the active one told it as a follower: that was durable before it was
- * told. What it only read, as the head at its start, is no proof.
+ * ```
+ * t2  B finds one of: a head that is neither the last one it knows nor a later one; a different incarnation of the
+ *     server that does not vouch for what the previous one confirmed; an etcd whose revision is lower than one seen
+ *     before. B swaps the head to its own term with `restores + 1` and `heldMs`
+ * t3  B loads. Every group continues a million terms higher, so that no term is granted twice. Leases that B finds
+ *     count as ended, because later terms may have been granted. B grants nothing in any group, not even in an unknown
+ *     one
+ * t4  the longest lease that A can have promised has expired: B grants again. The next append drops `heldMs`
+ * ```
  *
- * Not covered: a loss of which neither the server nor this replica knows anything, where the head that is found has been
- * appended to beyond the last one that this replica knows; and a definition in the lost tail that allowed longer leases
- * than any that was found.
+ * After a failover between t2 and t4, any new active replica finds `heldMs` in the head and starts the hold again. The
+ * hold uses the longest lease that the policies allow: the records of A's promises may be lost, but A obeyed the
+ * policies. Only a group's own definition can allow more than the service's policy, so the hold lasts as long as the
+ * longest definition found.
+ *
+ * A replica knows what it appended itself, and what the active replica reported to it as a follower, which was durable
+ * before it was reported. What it only read, such as the head at its start, proves nothing.
+ *
+ * Not covered: a loss that neither the server nor this replica can detect, because the head found has been appended to
+ * beyond the last one that this replica knows; and a lost definition that allowed longer leases than any definition
+ * found.
  */
 export class ConfirmedHead {
   readonly #restores: number
   #known: Known | undefined
 
-  /** `restores` is that of the head when this replica began. */
+  /** `restores` is the value in the head when this replica started. */
   constructor(restores: number) {
     this.#restores = restores
   }
 
-  /** Of an append that is done. One that was only read may be of a commit that is not replicated yet, and is no loss. */
+  /**
+   * Takes the head of a completed append. Do not call it with a head that was only read: that commit may not be
+   * replicated yet, and its disappearance would not be a loss.
+   */
   note(head: StorageHead): void {
     this.#learn(head)
   }
 
   /**
-   * Of a change that the active replica told of. Its batch has no id here. One that has a mistake in it may tell anything.
-   * A wrong term or seq costs one hold. But `restores` is counted on from here, and terms are skipped by it: a number that
-   * cannot be true would use up all terms for ever.
+   * Takes the position of a change that the active replica reported. The id of its batch is not known here. A faulty
+   * replica may report anything. A wrong term or seq costs one hold. But `restores` is counted up from here, and terms
+   * are skipped by it: an impossible number would use up all terms for good.
    */
   heard({ restores, term, seq }: Position): void {
     const knownRestores = Math.max(this.#restores, this.#known?.restores ?? 0)
@@ -68,7 +76,9 @@ export class ConfirmedHead {
     if (!this.#known || isLater(known, this.#known)) this.#known = known
   }
 
-  /** What the new head must say because of what was lost. Nothing in all other cases. */
+  /**
+   * Returns the changes that the new head needs because of a data loss. Without a loss it returns only the incarnation.
+   */
   changesOn(found: StorageHead, history: History | undefined, longestMs: number): HeadChanges {
     const incarnation = history?.incarnation ?? found.incarnation
     const isAnother = found.incarnation !== '' && incarnation !== found.incarnation
@@ -82,7 +92,8 @@ export class ConfirmedHead {
   #lacks(found: StorageHead): boolean {
     const known = this.#known
     if (!known || isSame(known, found)) return false
-    // Terms never fall, and somebody who noticed a loss, or put a backup back, has said so.
+    // Terms never decrease, and a replica that notices a loss, or an operator who restores a backup, increases
+    // `restores`.
     return !(isLater(found, known) && (found.term >= known.term || found.restores > known.restores))
   }
 }

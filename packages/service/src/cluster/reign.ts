@@ -11,38 +11,38 @@ import { isSameHead, type FoundGroup, type Storage, type StorageHead } from '../
 import { LentStorage } from './lent-storage.ts'
 import type { ConfirmedHead } from './lost-tail.ts'
 
-/** Why a replica is not the active one any more. */
+/** Why a replica is no longer active. */
 export type EndOfReign = 'lost' | 'fenced' | 'superseded' | 'failed'
 
-/** What {@link LocalGroups} takes beside what a reign gives it. */
+/** The options of {@link LocalGroups} that an active term does not set itself. */
 export type GroupsOptions = Omit<
   LocalGroupsOptions,
   'storage' | 'authority' | 'clock' | 'storageClock' | 'graceMs' | 'onFenced'
 >
 
-/** What a {@link Reign} works with. */
+/** The options of {@link Reign}. */
 export interface ReignOptions {
   readonly storage: Storage
   readonly confirmed: ConfirmedHead
   readonly clock: Clock
   readonly groups: GroupsOptions
-  /** How long to wait before a swap of the head is tried again whose outcome is not known. */
+  /** How long to wait before a swap of the head whose outcome is unknown is tried again. */
   readonly retryMs: number
   /** The duration of the replica's own lease. */
   readonly leaseMs: number
-  /** Called when the head was swapped. */
+  /** Called once the head is swapped. */
   onSwap(changes: HeadChanges): void
-  /** Called before the first question can be answered. */
+  /** Called before the first request can be answered. */
   onOpen(groups: LocalGroups): void
-  /** Called in the step in which it begins to serve, takes no more calls, or ends. */
+  /** Called synchronously when this term begins to serve, stops taking calls, or ends. */
   onChange(phase: 'serving' | 'retired' | 'ended'): void
 }
 
 const mostTries = 5
 
 /**
- * One term of this replica as the active one: it takes over, serves, and ends for good. The order of its steps, and what
- * each of them keeps, is said at the top of replica.ts.
+ * One active term of this replica: it takes over, serves, and ends for good. The top of replica.ts explains the order
+ * of its steps and what each step preserves.
  */
 export class Reign implements Authority {
   readonly term: number
@@ -61,17 +61,17 @@ export class Reign implements Authority {
     this.#storage = new LentStorage(options.storage, options.confirmed)
   }
 
-  /** The groups, while they may be asked. */
+  /** The groups while they may be used, otherwise undefined. */
   get serving(): LocalGroups | undefined {
     return this.#serves && this.isProven() ? this.#groups : undefined
   }
 
-  /** Why it is over. */
+  /** Why this term ended, or undefined while it has not. */
   get ended(): { readonly why: EndOfReign; readonly error: ServiceError } | undefined {
     return this.#end
   }
 
-  /** Resolves when it is over and nothing of it is under way any more. */
+  /** Resolves once this term has ended and none of its calls are in flight. */
   async run(): Promise<void> {
     const { signal } = this.#leadership
     const onAbort = () => this.end('lost', signal.reason)
@@ -93,13 +93,14 @@ export class Reign implements Authority {
       this.end('failed', error)
     }
     signal.removeEventListener('abort', onAbort)
-    // Those who waited have heard of it. What hangs in the storage keeps only this replica from its next candidacy.
+    // All waiting callers have been refused by now. A call that hangs in the storage delays only this replica's next
+    // candidacy.
     await this.#groups?.close(this.#end?.error).catch(() => undefined)
     await this.#storage.close()
     this.#groups = undefined
   }
 
-  /** Ends it at once: from this step on nothing is answered, and all who wait are refused. */
+  /** Ends this term at once: from this step on nothing is answered, and all waiting callers are refused. */
   end(why: EndOfReign, cause?: unknown): void {
     if (this.#end) return
     this.#serves = false
@@ -109,7 +110,7 @@ export class Reign implements Authority {
     this.#options.onChange('ended')
   }
 
-  /** Before a clean stop: no new call is taken, and those under way are answered while this replica still leads. */
+  /** Prepares a clean stop: refuses new calls, and answers those in flight while this replica still leads. */
   async retire(): Promise<void> {
     if (!this.#serves) return
     this.#serves = false
@@ -117,7 +118,7 @@ export class Reign implements Authority {
     await this.#groups?.close().catch(() => undefined)
   }
 
-  /** Computed from the clock at each call: after a stall the first one already says no. */
+  /** Reads the clock at each call, so that even the first call after a stall returns false. */
   isProven(): boolean {
     return this.#end === undefined && this.#leadership.isLeader()
   }
@@ -130,7 +131,7 @@ export class Reign implements Authority {
     return !this.isProven()
   }
 
-  /** There is no proof to wait for: a term that is lost does not come back. */
+  /** There is nothing to wait for: a lost term does not come back. */
   async soon(): Promise<void> {
     this.assert()
   }
@@ -142,8 +143,8 @@ export class Reign implements Authority {
   async stop(): Promise<void> {}
 
   /**
-   * Swaps the head to this term. A swap without an answer is settled by the journal, by a write. A swap that is fenced came
-   * after something late of a predecessor, or of a successor: the head's term tells which.
+   * Swaps the head to this term. The journal settles a swap that got no answer, by a write. A fenced swap means that a
+   * late write of a predecessor or of a successor came first, and the head's term says which.
    */
   async #takeOver(): Promise<StorageHead> {
     let swap: { readonly journal: Journal; readonly changes: HeadChanges } | undefined
@@ -169,10 +170,10 @@ export class Reign implements Authority {
     this.assert()
     if (found.term >= this.term) this.end('superseded')
     this.assert()
-    // After the head: a server that takes over between the two is noticed, by this or by the swap.
+    // Read after the head: a server that takes over between the two reads is then noticed here or by the swap.
     const history = await storage.history?.()
     this.assert()
-    // A storage that lost its tail may show a lease that others saw expire long ago, so the former active replica may
+    // A storage with data loss may show a lease that others saw expire long ago. So the former active replica may
     // confirm renewals for up to one of its own leases after this replica was elected.
     const lost = confirmed.changesOn(found, history, groups.policy.maxTtlMs + this.#options.leaseMs)
     const journal = new Journal(this.#storage, found, { newId: () => clock.randomId(), recordNow: noGroup })
@@ -192,7 +193,7 @@ export class Reign implements Authority {
       authority: this,
       clock: serving,
       storageClock: clock,
-      // None is needed: see rule 5 at the top of replica.ts.
+      // No grace is needed: see rule 5 at the top of replica.ts.
       graceMs: 0,
       onFenced: () => this.end('fenced'),
     }
@@ -204,7 +205,7 @@ export class Reign implements Authority {
     }
   }
 
-  /** Lets renewals of this replica's own lease run after each page, and goes no further once it is lost. */
+  /** Lets renewals of this replica's own lease run after each page, and stops once that lease is lost. */
   async *#whileLeading(pages: AsyncIterable<readonly FoundGroup[]>): AsyncGenerator<readonly FoundGroup[]> {
     for await (const page of pages) {
       this.assert()
@@ -216,16 +217,16 @@ export class Reign implements Authority {
 
 function notActive(why: EndOfReign, cause?: unknown): ServiceError {
   const reasons: Record<EndOfReign, string> = {
-    lost: 'its own lease is over',
+    lost: 'its own lease has ended',
     fenced: 'another replica has written to the storage',
     superseded: 'another replica has a higher term',
     failed: 'it could not take over',
   }
-  const message = `This replica is not the active one: ${reasons[why]}.`
+  const message = `This replica is not active: ${reasons[why]}.`
   return new ServiceError('BACKEND_UNAVAILABLE', message, { cause })
 }
 
-/** A swap writes no group. */
+/** A swap writes no group, so nothing may ask for a record. */
 function noGroup(id: string): never {
   throw new Error(`The record of "${id}" is not known yet.`)
 }

@@ -1,43 +1,49 @@
 /**
- * A replica of the service: it takes part in the election of the active one, and answers for all groups while it is that.
+ * A replica of the service. It takes part in the election of the active replica, and answers for all groups while it is
+ * active.
  *
- * Why clients of two replicas never lead one group at once, although every replica, every message and every server may
- * stop, fail or be late at any moment. A is active in term a; B is elected after it, in term b; a client counts its lease
- * from its own sending.
+ * This is why clients of two replicas never lead one group at the same time, although every replica, message, and
+ * server may stop, fail, or be late at any moment. A is active in term a. B is elected after it, in term b. A client
+ * counts its lease from the moment it sent its request.
  *
- *  1. Elections. The elector's belief ends before the store grants the next term, on a clock that counts stalls and sleep.
- *     So whatever A answers in the same step in which `isLeader()` is true comes before B's election. Every answer asks
- *     there: grants, renewals, refusals, reads, pages; and again after every await. Keeps: answers are in one order.
- *  2. Swap before load. B appends an empty batch with a head of term b, strictly above the one it found, and only then
- *     loads, into empty memory. Each append names the head that it follows, so from the swap on everything of A is fenced,
- *     however late it arrives; what came before is in what B loads. Keeps: nothing durable is unknown to the active one.
- *  3. The head that was swapped is the head that is loaded. If another is found, somebody has swapped since, and B ends.
- *     Keeps: the same, for B itself.
- *  4. Unknown appends are settled by a write, the swap too: `Journal` repeats or gives up that batch, and sends nothing
- *     else before. A head that was only read may be of a commit that a failover loses; then A's late "ended" would be
- *     taken after all, and a third replica would grant while B still confirms its holder. Keeps: 2.
- *  5. Promises. A confirms no duration that is longer than the longest that the record of the term has: a longer one is
- *     written first. B counts every live lease for that longest duration from one moment, when it begins to serve. The
- *     client's sending precedes A's question, which precedes B's election, which precedes B's first moment. So B's next
- *     grant comes after every belief in A's, and no grace is needed: a directory needs one because its owner learns of its
- *     loss up to 5 s late, while here A is silent before B exists. A pause between A's question and its reply changes
- *     nothing: the client does not count from the reply. Keeps: a lease that was granted lasts as long as was promised.
- *  6. Ends. A reign ends at the first of: leadership lost, an append fenced, a higher term seen anywhere. From that step on
- *     nothing is answered, all who wait are refused with an error after which they may ask another replica, and nothing
- *     more is sent to the storage. Only when nothing is under way any more does this replica campaign again, and it begins
- *     with empty memory. Keeps: 1 and 2, over many reigns of one process.
- *     A term that another replica named is obeyed in that step, but not for ever: see heard-terms.ts.
- *  7. A lost lease key elects nobody beside a living A: the lease store reports at least the head's term as the highest, a
- *     highest term without a record counts as held for a whole lease, A's renewals fail meanwhile, and the swap needs a
- *     term strictly above the head's. Keeps: 1, where the record of the election was lost.
- *  8. A storage that lost what it had confirmed is noticed at the swap, and nobody is granted anything for the longest
- *     lease and one lease of a replica: see lost-tail.ts. The second part is for leases that are kept in the same storage:
- *     a lease that comes back in an earlier version may look expired while A still believes in a later one.
- *  9. A clean stop takes no new calls, answers those under way while it still leads, and releases the lease after that.
- *     Keeps: a hand-over costs one notification, and no answer.
+ *  1. Elections. The elector's belief ends before the store grants the next term, on a clock that counts stalls and
+ *     sleep. So anything A answers in the same step in which `isLeader()` is true comes before B's election. Every
+ *     answer (grants, renewals, refusals, reads, pages) checks `isLeader()` in that step, and again after every await.
+ *     Preserves: all answers are in one order.
+ *  2. Swap before load. B appends an empty batch with a head of term b, strictly above the term it found, and only then
+ *     loads, into empty memory. Each append names the head that it follows. So from the swap on every append of A is
+ *     fenced, however late it arrives, and every earlier append is in what B loads. Preserves: nothing durable is
+ *     unknown to the active replica.
+ *  3. The head that B swapped is the head that B loads. If B finds another one, some replica has swapped since, and B
+ *     ends its term. Preserves: the same, for B itself.
+ *  4. Unknown appends, including the swap, are settled by a write: `Journal` repeats or gives up that batch, and sends
+ *     nothing else before. A head that was only read may belong to a commit that a failover loses. Then A's late
+ *     "ended" would be accepted after all, and a third replica would grant while B still confirms its holder.
+ *     Preserves: 2.
+ *  5. Promises. A confirms no duration longer than the longest in the term's record: a longer one is written first. B
+ *     counts every live lease for that longest duration from one moment, when B begins to serve. The client sends
+ *     before A checks `isLeader()`, A checks before B's election, and B's election comes before B begins to serve. So
+ *     B's next grant comes after every belief in A's grants has ended, and no grace is needed. A directory needs a
+ *     grace because its owner learns of its loss up to 5 s late, while here A is silent before B exists. A pause
+ *     between A's check and its reply changes nothing: the client does not count from the reply. Preserves: a granted
+ *     lease lasts as long as promised.
+ *  6. Ends. An active term ends at the first of: leadership lost, an append fenced, a higher term seen anywhere. From
+ *     that step on nothing is answered, all waiting callers are refused with an error that allows them to ask another
+ *     replica, and nothing more is sent to the storage. Only when no call is in flight does this replica campaign
+ *     again, and it begins with empty memory. Preserves: 1 and 2, over many active terms of one process. A term that
+ *     another replica reported is accepted in that step, but not for good: see heard-terms.ts.
+ *  7. A lost lease key elects nobody beside a living A: the lease store reports at least the head's term as the
+ *     highest, a highest term without a record counts as held for a whole lease, A's renewals fail meanwhile, and the
+ *     swap needs a term strictly above the head's. Preserves: 1, when the election's record was lost.
+ *  8. A storage that lost confirmed writes is noticed at the swap. Nothing is granted for the longest lease plus one
+ *     lease of a replica: see lost-tail.ts. The second part is for leases that are kept in the same storage: a lease
+ *     that comes back in an earlier version may look expired while A still believes in a later one.
+ *  9. A clean stop takes no new calls, answers those in flight while it still leads, and releases the lease after that.
+ *     Preserves: a handover costs one notification, and loses no answer.
  *
- * Not covered: a machine whose clocks all stood still, as a paused virtual machine. It may confirm renewals of healthy
- * clients until it hears a higher term in any call. For these, guard what is written to with the term of the group.
+ * Not covered: a machine whose clocks all stopped, such as a paused virtual machine. It may confirm renewals of healthy
+ * clients until it sees a higher term in any call. To protect against this, check the group's term (the fencing token)
+ * in the resource that the leader writes to.
  */
 import {
   Elector,
@@ -56,38 +62,38 @@ import { ConfirmedHead } from './lost-tail.ts'
 import { isSamePlace, nowhere, type Place, type Places } from './place.ts'
 import { Reign, type EndOfReign, type GroupsOptions } from './reign.ts'
 
-/** What happens to a replica, for logs and metrics. */
+/** An event of a replica, for logs and metrics. */
 export type ReplicaEvent =
   | { readonly type: 'elected'; readonly term: number }
-  /** The storage had lost data that were confirmed: terms are skipped, and nobody leads anything for a while. */
+  /** The storage lost confirmed data. Terms are skipped, and nothing is granted for a while. */
   | { readonly type: 'tail-lost'; readonly term: number; readonly heldMs: number }
   | { readonly type: 'serving'; readonly term: number; readonly tookMs: number }
   | { readonly type: 'ended'; readonly term: number; readonly why: EndOfReign; readonly error: Error }
 
-/** What a {@link Replica} takes. */
+/** The options of {@link Replica}. */
 export interface ReplicaOptions {
   readonly storage: Storage
   /** Reports at least the term of the storage's head as the highest. */
   readonly leases: LeaseStore
   readonly clock: Clock
-  /** Where the other replicas reach this one while it is active. */
+  /** Where other replicas reach this one while it is active. */
   readonly address: string
-  /** The name of this replica. No other has it. */
+  /** The unique name of this replica. */
   readonly replica: string
-  /** Of the program. */
+  /** The version of the program. */
   readonly version: string
   readonly groups: GroupsOptions
-  /** Of the storage's head when this replica began. Default: 0. */
+  /** The value in the storage's head when this replica started. Default: 0. */
   readonly restores?: number | undefined
   /** Default: 3 s. */
   readonly leaseMs?: number | undefined
   /** How far each clock's rate may be off. Default: as in every election. */
   readonly driftRatio?: number | undefined
   readonly observer?: Observer | undefined
-  /** Called before the first question can be answered: who follows from there on misses nothing. */
+  /** Called before the first request can be answered. A follower that subscribes here misses nothing. */
   readonly onOpen?: ((groups: LocalGroups, term: number) => void) | undefined
   readonly onEvent?: ((event: ReplicaEvent) => void) | undefined
-  /** Called when a term that was seen turned out to be nobody's: it must not be passed on any more. */
+  /** Called when a reported term turns out to belong to no replica. It must not be reported to others again. */
   readonly onForgotten?: ((term: number) => void) | undefined
 }
 
@@ -149,7 +155,7 @@ export class Replica implements Places {
     this.#campaign = this.#reignAgainAndAgain()
   }
 
-  /** Hands over, if this replica is active. Settles in bounded time. */
+  /** Hands over if this replica is active. Settles in bounded time. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -163,8 +169,9 @@ export class Replica implements Places {
   }
 
   /**
-   * Somebody has heard of an active replica in this term. If it is above one's own, this one has a successor. False: that
-   * was not so before, and is not believed unless the storage or the election says so too.
+   * Takes a term in which another replica knows of an active one. If that term is above this replica's own, this
+   * replica has a successor. Returns false if the term was dropped before: it is not accepted until the storage or the
+   * election confirms it.
    */
   sawTerm(term: number): boolean {
     return this.#terms.heard(term)
@@ -175,12 +182,15 @@ export class Replica implements Places {
     this.#announce()
   }
 
-  /** The active replica has told of a change there, which was durable before. If the storage has less, it has lost it. */
+  /**
+   * Takes the position of a change that the active replica reported, which was durable before. If the storage has less,
+   * it has lost data.
+   */
   heard(position: Position): void {
     this.#confirmed.heard(position)
   }
 
-  /** Whoever asks may be the first to find another place, as when the lease has just run out: all who wait hear of it. */
+  /** This call may be the first to notice a change, such as an expired lease, so it wakes all waiters. */
   now(): Place {
     const place = this.#find()
     if (isSamePlace(place, this.#place)) return this.#place
@@ -208,7 +218,7 @@ export class Replica implements Places {
     if (this.#reign && groups) return { kind: 'here', term: this.#reign.term, groups }
     const record = this.#elector.leader()
     if (!record || record.released || record.holder === this.#elector.identity) return nowhere
-    // A higher one is known, and not where it is.
+    // A higher term is known, but not the address of its replica.
     if (record.term < this.#terms.highest) return nowhere
     const { address } = record.metadata
     if (typeof address !== 'string') return nowhere
@@ -227,7 +237,7 @@ export class Replica implements Places {
 
   async #reignAgainAndAgain(): Promise<void> {
     for (;;) {
-      // It rejects when the elector was stopped.
+      // Rejects when the elector is stopped.
       const leadership = await this.#elector.waitForLeadership().catch(() => undefined)
       if (!leadership) return
       this.#reign = this.#reignOf(leadership)
@@ -235,13 +245,14 @@ export class Replica implements Places {
       try {
         leadership.waitUntil(over)
       } catch {
-        // It was lost in between, which ends the reign.
+        // Leadership was lost in between, which ends the active term.
       }
       await over
       const why = this.#reign.ended?.why
       this.#reign = undefined
-      // What failed here may succeed elsewhere: the others have a whole lease to try. A leader that is fenced all the same
-      // knows that the storage has lost something, and the others may not: it tries again at once.
+      // What failed here may succeed on another replica, so the others get a whole lease to try. But a leader that was
+      // fenced while it still leads knows that the storage has lost data, which the others may not know: it tries again
+      // at once.
       if (leadership.isLeader()) await this.#elector.stepDown(why === 'fenced' ? { cooldownMs: 0 } : {})
     }
   }

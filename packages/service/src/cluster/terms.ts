@@ -1,9 +1,9 @@
 import type { Places } from './place.ts'
 
 /**
- * The highest term of an active replica that this one knows of: from its own election, or from what another replica
- * sent. Whoever has a lower one is active no more, even where it does not know that yet: a machine that was paused with
- * all its clocks would go on for a while.
+ * The highest term of an active replica that this replica knows of, from its own election or from another replica. A
+ * replica with a lower term is no longer active, even if it does not know that yet: a machine that was paused with all
+ * its clocks would continue for a while.
  */
 export class Terms {
   readonly #places: Places
@@ -11,8 +11,8 @@ export class Terms {
   #seen = 0
 
   /**
-   * `onHigher` is called when another replica knows of a higher one: a replica that is active stops then. It says whether
-   * that is believed.
+   * `onHigher` is called when another replica knows of a higher term. An active replica then stops. It returns whether
+   * the term is accepted.
    */
   constructor(places: Places, onHigher: (term: number) => boolean) {
     this.#places = places
@@ -29,7 +29,7 @@ export class Terms {
     if (this.#onHigher(term)) this.#seen = term
   }
 
-  /** It was nobody's. */
+  /** Drops a term that belongs to no replica. */
   forget(term: number): void {
     if (this.#seen >= term) this.#seen = 0
   }

@@ -1,6 +1,6 @@
 import type { Group } from './group.ts'
 
-/** How long something is kept of a group that has no leader, unless somebody leads it again. */
+/** How long the data of a group without a leader is kept, unless it gets a leader again. */
 export interface EndedKept {
   readonly metadataMs: number
   readonly groupMs: number
@@ -8,10 +8,10 @@ export interface EndedKept {
 
 export const endedKept: EndedKept = { metadataMs: 3_600_000, groupMs: 7 * 86_400_000 }
 
-/** A write for each of them: a start finds all groups that ended before, and all are due at the same moment. */
+/** Each one costs a write. After a start, all groups that ended before are due at the same moment. */
 const mostAtOnce = 1_000
 
-/** Groups whose newest lease has ended, by the moment of that: those that ended first come first. */
+/** Groups whose newest lease has ended, ordered by when it ended, oldest first. */
 export class EndedGroups {
   readonly #kept: EndedKept
   readonly #withMetadata = new Map<Group, number>()
@@ -31,7 +31,10 @@ export class EndedGroups {
     this.#withoutMetadata.delete(group)
   }
 
-  /** Those that ended long ago, and what of them goes. Each comes once for its metadata and once for the rest. */
+  /**
+   * Returns the groups that ended long ago, and what to drop of each. Each group comes once for its metadata and once
+   * for the rest.
+   */
   takeDue(nowMs: number): (readonly [Group, 'metadata' | 'group'])[] {
     const due: (readonly [Group, 'metadata' | 'group'])[] = []
     for (const [group, sinceMs] of this.#withoutMetadata) {

@@ -3,17 +3,20 @@ import { ExpiryQueue } from './expiry-queue.ts'
 import type { GroupLease } from './group.ts'
 
 const retryMs = 1_000
-/** A million leases may run out at once; each end is a write that takes memory until it is done. */
+/** A million leases may expire at once, and each end is a write that takes memory until it is done. */
 const mostAtOnce = 2_000
 
-/** When leases run out. It changes none: `end` does, and resolves once that is durable or the lease was renewed. */
+/**
+ * Schedules the expiry of leases. It changes no lease itself: `end` does that, and resolves once the end is durable or
+ * the lease was renewed.
+ */
 export class Endings {
   readonly #clock: Clock
   readonly #end: (lease: GroupLease) => Promise<void>
   readonly #queue = new ExpiryQueue<GroupLease>()
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined
   #underWay = 0
-  /** Those that could not be written, until they are tried again. */
+  /** Leases whose end could not be written, until the next try. */
   #failed: GroupLease[] = []
   #retry: Timer | undefined
   #runs = false
@@ -23,18 +26,18 @@ export class Endings {
     this.#end = end
   }
 
-  /** Sees to it that the lease ends when it runs out. */
+  /** Ends the lease when it expires. */
   watch(lease: GroupLease): void {
     this.#queue.add(lease)
     this.#arm()
   }
 
-  /** One of them has ended before its time. */
+  /** Records that a lease ended before it expired. */
   endedEarly(): void {
     this.#queue.endedEarly()
   }
 
-  /** What is watched by then was counted from 0, and is counted from this moment. */
+  /** Starts the scheduler. The expiry of leases added so far was counted from 0, and counts from this moment. */
   start(nowMs: number): void {
     this.#queue.delay(nowMs)
     this.#runs = true
@@ -72,7 +75,7 @@ export class Endings {
   async #tryEnd(lease: GroupLease): Promise<void> {
     try {
       await this.#end(lease)
-      // Renewed while it waited for a write.
+      // The lease was renewed while its end waited for a write.
       if (!lease.ended) this.#queue.add(lease)
     } catch {
       this.#failed.push(lease)

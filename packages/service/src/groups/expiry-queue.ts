@@ -1,15 +1,15 @@
-/** What can run out. `expiresAtMs` may move later at any time, and never earlier. */
+/** An item that can expire. `expiresAtMs` may move later at any time, but never earlier. */
 export interface Expiring {
   readonly expiresAtMs: number
   readonly ended: boolean
 }
 
 /**
- * Leases by the moment at which they run out: a heap. A renewal does not touch it. The old place is looked at when its
- * time comes, and the lease put where it belongs by then; so renewals cost nothing here, and the rest O(log n).
+ * Leases ordered by expiry: a heap. A renewal does not touch the heap. When the old time comes, the lease is moved to
+ * its current position. So renewals cost nothing here, and everything else O(log n).
  */
 export class ExpiryQueue<T extends Expiring> {
-  // Two lists of one order: a million small objects would take three times the memory.
+  // Two parallel lists: a million small objects would take three times the memory.
   readonly #times: number[] = []
   readonly #items: T[] = []
   #endedEarly = 0
@@ -32,12 +32,15 @@ export class ExpiryQueue<T extends Expiring> {
     return this.#items.length
   }
 
-  /** All run out later by so much. Their order stays. */
+  /** Delays every expiry by this much. The order stays the same. */
   delay(ms: number): void {
     for (let index = 0; index < this.#times.length; index++) this.#times[index] = this.#timeAt(index) + ms
   }
 
-  /** One of them has ended before its time: when they are many, their places are cleared, lest they pile up. */
+  /**
+   * Counts an item that ended before it expired. When there are many, their entries are removed so that they do not
+   * pile up.
+   */
   endedEarly(): void {
     this.#endedEarly += 1
     if (this.#endedEarly < 1_000 || this.#endedEarly < this.#items.length / 2) return
@@ -48,12 +51,12 @@ export class ExpiryQueue<T extends Expiring> {
     for (const item of live) this.add(item)
   }
 
-  /** When to look again; undefined if nothing can run out. */
+  /** Returns when to check again, or undefined if the queue is empty. */
   nextMs(): number | undefined {
     return this.#times[0]
   }
 
-  /** Takes the next item that has run out. */
+  /** Takes the next expired item, if there is one. */
   take(nowMs: number): T | undefined {
     for (;;) {
       const first = this.#items[0]

@@ -4,16 +4,16 @@ import type { RefusalData } from './groups.ts'
 import type { Group } from './group.ts'
 import { isOwnGroup } from './own-groups.ts'
 
-/** Of a group that was deleted: its term alone is kept. */
+/** For a deleted group, of which only the term is kept. */
 const tombstoneBytes = 300
 const groupBytes = 500
 /**
- * Texts up to this size are part of the price of every group. So a group that exists can always be led, even when the
- * budget is used up: a longer node id does not make the group larger.
+ * Texts up to this size are included in the base size of every group. So an existing group can always be led, even when
+ * the budget is used up: a longer node id does not make the group larger.
  */
 const includedTextBytes = 512
 
-/** What a group takes in memory, about, when it is kept like this. On disk it takes less. */
+/** Returns approximately how much memory a group takes with this record. On disk it takes less. */
 export function bytesOf(id: string, record: GroupRecord): number {
   const { node = '', attempt = '', instance = '', meta = '', carry = '', allowed = [] } = record
   if (record.deleted && record.node === undefined) return tombstoneBytes + 2 * textBytes(id)
@@ -21,27 +21,27 @@ export function bytesOf(id: string, record: GroupRecord): number {
   return groupBytes + 2 * textBytes(id) + Math.max(includedTextBytes, texts)
 }
 
-/** V8 keeps two bytes for each character as soon as one of them needs two. */
+/** V8 uses two bytes for every character as soon as one of them needs two. */
 function textBytes(text: string): number {
   return /[\u0100-\uffff]/.test(text) ? 2 * text.length : text.length
 }
 
-/** A name for a subject that takes little space in records, and tells nobody who it is. */
+/** Returns a name for a subject that takes little space in records and does not reveal the subject. */
 export function shortSubject(subject: string): string {
   return createHash('sha256').update(subject).digest('base64url').slice(0, 12)
 }
 
-/** Why a group may not become as large as a write would make it. */
+/** Returns why a group may not grow as much as a write would make it, or undefined if it may. */
 export type Room = (group: Group, record: GroupRecord) => RefusalData | undefined
 
-/** How much memory groups take, in total and by the subject to which they are charged: the one that led them last. */
+/** How much memory groups take, in total and by subject. A group is charged to the subject that led it last. */
 export class GroupBytes {
   readonly #max: number
   readonly #maxPerSubject: number
   readonly #bySubject = new Map<string, number>()
   #total = 0
 
-  /** 0 for a subject means no limit. */
+  /** `maxPerSubject` 0 means no limit. */
   constructor(max: number, maxPerSubject: number) {
     this.#max = max
     this.#maxPerSubject = maxPerSubject === 0 ? Infinity : maxPerSubject
@@ -52,28 +52,29 @@ export class GroupBytes {
   }
 
   /**
-   * Why this write is refused. What makes a group no larger never is: neither a takeover, nor a renewal, nor an end may
-   * fail because of what others keep. What the service keeps for itself, such as revocations, has no limit.
+   * Returns why this write is refused, or undefined if it is not. A write that does not make a group larger is never
+   * refused: a takeover, a renewal, or an end must not fail because of what others keep. The service's own groups, such
+   * as revocations, have no limit.
    */
   refusalOf(group: Group, record: GroupRecord): RefusalData | undefined {
     const bytes = bytesOf(group.id, record)
     if (bytes <= group.bytes || isOwnGroup(group.id)) return undefined
     if (this.#total + bytes - group.bytes > this.#max) {
-      return refusal(`This service keeps at most ${this.#max} bytes of groups.`)
+      return refusal(`The groups of this service would exceed their limit of ${this.#max} bytes.`)
     }
     const { by } = record
     if (by === undefined) return undefined
     const others = (this.#bySubject.get(by) ?? 0) - (group.by === by ? group.bytes : 0)
     if (others + bytes <= this.#maxPerSubject) return undefined
-    return refusal(`One subject may keep at most ${this.#maxPerSubject} bytes of groups.`)
+    return refusal(`The groups of one subject may have at most ${this.#maxPerSubject} bytes.`)
   }
 
-  /** While a write is in flight, a group counts as the larger of what it was and what it becomes. */
+  /** While a write is in flight, a group counts as the larger of its old and new size. */
   begin(group: Group, record: GroupRecord): void {
     this.#set(group, record.by, Math.max(group.bytes, bytesOf(group.id, record)))
   }
 
-  /** The storage has the group like this. */
+  /** Sets the size of a group from the record that the storage has. */
   set(group: Group, record: GroupRecord): void {
     this.#set(group, record.by, bytesOf(group.id, record))
   }
@@ -99,6 +100,6 @@ export class GroupBytes {
 }
 
 function refusal(text: string): RefusalData {
-  const advice = 'Use shorter metadata and carry, delete groups, or let the operator raise the limit.'
+  const advice = 'Use shorter metadata and carry, delete groups, or ask the operator to raise the limit.'
   return { code: 'RATE_LIMITED', message: `${text} ${advice}`, details: {} }
 }

@@ -19,40 +19,40 @@ import * as rules from './rules.ts'
 import type { ServingClock } from './serving-clock.ts'
 import { ShownGroups, type ShownFigures } from './shown-groups.ts'
 
-/** Whether this process may answer for the groups: it owns their storage, or is the active one of its replicas. */
+/** Whether this process may answer for the groups: it owns their storage, or is the active replica. */
 export interface Authority {
   isProven(): boolean
   /** Throws unless it is proven. */
   assert(): void
-  /** Resolves once it is proven again, where that is a matter of a moment. Rejects otherwise. */
+  /** Resolves once it is proven again, if that takes only a moment. Rejects otherwise. */
   soon(): Promise<void>
-  /** Resolves if it is shown now. */
+  /** Resolves if it can be proven now. */
   prove(): Promise<void>
-  /** Whether it is lost for good, by now: whatever becomes true here from now on is another's to tell. */
+  /** Returns whether it is lost for good. From then on only the next active replica reports changes. */
   isLost(): boolean
-  /** Resolves when nothing is under way any more. */
+  /** Resolves once nothing is in flight. */
   stop(): Promise<void>
 }
 
-/** What {@link GroupDriver.open} takes. */
+/** The options of {@link GroupDriver.open}. */
 export interface DriverOptions {
   readonly storage: Storage
   readonly authority: Authority
   readonly clock: ServingClock
-  /** How long each lease that is found lasts beyond its duration. */
+  /** How much longer than its duration each loaded lease lasts. */
   readonly graceMs: number
-  /** For groups that nobody defined. */
+  /** The policy of groups without a definition. */
   readonly policy: Policy
   readonly maxGroups: number
-  /** Bytes of memory for all groups, about. Default: no limit. */
+  /** The approximate limit in bytes of memory for all groups. Default: no limit. */
   readonly maxGroupBytes?: number | undefined
-  /** The same for the groups of one subject; 0: no limit, which is the default. */
+  /** The same for the groups of one subject. Default: 0, no limit. */
   readonly groupBytesPerSubject?: number | undefined
-  /** How long something is kept of a group that has no leader any more. Default: see ended-groups.ts. */
+  /** How long the data of a group without a leader is kept. Default: see ended-groups.ts. */
   readonly endedKept?: EndedKept | undefined
-  /** Groups that have figures of their own, by id; `*` stands for any run of characters. Default: none. */
+  /** Ids of groups that have their own metrics. `*` matches any characters. Default: none. */
   readonly metricsGroups?: readonly string[] | undefined
-  /** Called in the step in which it is known that another replica has appended to the storage. */
+  /** Called synchronously once it is known that another replica has appended to the storage. */
   readonly onFenced?: (() => void) | undefined
   /** Called after each write of a group, whether it succeeded or not. */
   readonly onWrite?: ((tookMs: number, durable: boolean) => void) | undefined
@@ -60,17 +60,20 @@ export interface DriverOptions {
   readonly storageClock?: Clock | undefined
 }
 
-/** The answer where there is no group. */
+/** The answer if the group does not exist. */
 export interface Otherwise<T> {
   readonly otherwise: T
 }
 
-/** One question to a group. `Answer` is what the rules may say without a write. */
+/** One request to a group. `Answer` is what the rules may answer without a write. */
 export interface Ask<Answer, T> {
   readonly groupId: string
-  /** What a group that is not there means: a new one, an answer, or an error. */
+  /** Returns what a missing group means: a new group, an answer, or an error. */
   missing(groupId: string): Group | Otherwise<T>
-  /** Whether this answer is true even before a write that only adds to the lease: such a write need not be waited for. */
+  /**
+   * Returns whether this answer is true even before a write in flight that only adds to the lease. Then the answer need
+   * not wait for the write.
+   */
   overtakes?(answer: Answer): boolean
   judge(group: Group, now: rules.Now): rules.Ruling<Answer>
   answered(group: Group, answer: Answer, now: rules.Now): MaybePromise<T>
@@ -80,28 +83,28 @@ export interface Ask<Answer, T> {
 const nothing: Otherwise<GroupStanding> = {
   otherwise: { granted: false, lease: undefined, highestTerm: 0, freeInMs: 0, seq: 0 },
 }
-/** How a group stands that does not exist. */
+/** The state of a group that does not exist. */
 export const noGroup = () => nothing
-/** Where nobody asks for more than what is there. */
+/** For callers that need no answer if the group does not exist. */
 export const noAnswer = () => ({ otherwise: undefined })
 
 /**
- * Takes the changes of each group one after another: in memory, with a storage below that has all that must survive a
- * crash.
+ * Applies the changes of each group one after another, in memory, on top of a storage that has everything that must
+ * survive a crash.
  *
- * Everything that is decided about a group goes through {@link GroupDriver.take}: it waits until no write of the group
- * is under way, asks whether this process may answer at all, lets the rules judge, and begins the write, the last three
- * in one step in which nothing else runs. What was written becomes true in `#apply` and nowhere else.
+ * Every decision about a group goes through {@link GroupDriver.take}. It waits until no write of the group is in
+ * flight. Then, in one synchronous step, it checks whether this process may answer at all, lets the rules decide, and
+ * begins the write. What was written becomes true in `#apply` and nowhere else.
  *
- * Where a write fails, memory stays as it was, and the storage has the record from before, or perhaps the new one. Nobody
- * heard of it, and after a crash each kind may be found there:
+ * If a write fails, memory stays as it was, and the storage has the previous record, or perhaps the new one. Nobody was
+ * told about the new one, and after a crash each kind may be found there:
  *
- * - a grant: its term was burnt before, so no other gets it. The lease is honoured for its duration, from the restart
- *   on, though nobody knows of it. It was only tried when nobody else's lease ran;
- * - a longer promise, a carry: the lease found is the one that memory has, promised for longer;
- * - a definition: the next campaign keeps to it;
- * - an end: memory still has the lease, and would let its holder renew it, while a restart would let another lead. Such a
- *   group is doubtful until something else was written; before that its holder is confirmed nothing.
+ * - A grant: its term was already used up, so no other grant gets it. The lease is honored for its duration, from the
+ *   restart on, although nobody knows of it. It was only tried when nobody else held a live lease.
+ * - A longer promise or a checkpoint: the lease found is the one in memory, promised for longer.
+ * - A definition: the next campaign obeys it.
+ * - An end: memory still has the lease and would let its holder renew it, while a restart would let another lead. Such
+ *   a group is doubtful until something else is written. Before that, nothing is confirmed to its holder.
  */
 export class GroupDriver {
   readonly table: GroupTable
@@ -113,15 +116,15 @@ export class GroupDriver {
   readonly #journal: Journal
   readonly #restores: number
   readonly #endings: Endings
-  /** Groups whose newest lease is live here, while the storage may have it that it has ended. */
+  /** Groups whose newest lease is live here, while the storage may have recorded its end. */
   readonly #doubtful = new Set<Group>()
-  /** Versions of one run differ from those of every other. */
+  /** Makes versions of one run differ from those of every other. */
   readonly #versionPrefix: string
   readonly #room: Room
   readonly #patience: Patience
   readonly #renewalNews: RenewalNews
   readonly #ended: EndedGroups
-  /** Of the whole storage, after a loss of confirmed data. Counted from 0 before it serves. */
+  /** The hold of the whole storage after a data loss. Counted from 0 until {@link serve}. */
   #hold: Hold | undefined
   #position: Position
   #durable: Position
@@ -152,7 +155,7 @@ export class GroupDriver {
     this.#room = (group, record) => bytes.refusalOf(group, record)
   }
 
-  /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
+  /** Loads all groups. By then no other process may append to the storage. Nothing is answered before {@link serve}. */
   static async open(options: DriverOptions, loaded: Loaded): Promise<GroupDriver> {
     const driver = new GroupDriver(loaded, options)
     let longestMs = Math.max(options.policy.maxTtlMs, loaded.head.heldMs ?? 0)
@@ -168,17 +171,23 @@ export class GroupDriver {
     return driver
   }
 
-  /** Of the newest change that followers were told of; before the first, what had been durable when the groups were read. */
+  /**
+   * The position of the newest change that followers received. Before the first change, the newest durable position
+   * when the groups were loaded.
+   */
   get position(): Position {
     return this.#position
   }
 
-  /** Of the newest write, whether it changed who leads or not: followers were told of all that there is up to it. */
+  /**
+   * The position of the newest write, whether it changed the leader or not. Followers have received every change up to
+   * it.
+   */
   get durable(): Position {
     return this.#durable
   }
 
-  /** From now on questions are answered, and every lease that was found counts from this one moment. */
+  /** Begins to answer. Every loaded lease counts from this one moment. */
   serve(): void {
     if (this.#phase !== 'starting') return
     const nowMs = this.#clock.monotonicMs()
@@ -200,7 +209,7 @@ export class GroupDriver {
     this.#requireServing()
     const check = async () => {
       await this.#authority.prove()
-      // What it waited for may have been the end.
+      // The groups may have been stopped while this waited.
       this.#requireServing()
       await this.#journal.check()
       this.assert()
@@ -209,8 +218,8 @@ export class GroupDriver {
   }
 
   /**
-   * Lets what is under way end, and closes the storage. Who is in line is sent away. With a reason all who wait hear it at
-   * once, and nothing more is sent to the storage.
+   * Waits for calls in flight, and closes the storage. Campaigns in the queue end. With a reason, all waiting callers
+   * fail with it at once, and nothing more is sent to the storage.
    */
   async stop(reason?: ServiceError): Promise<void> {
     if (reason) {
@@ -228,7 +237,7 @@ export class GroupDriver {
     this.#clock.stop()
     for (const { line } of this.table.values()) for (const waiter of line ?? []) waiter.wake()
     const close = async () => {
-      // In this order: what waited for a proof may still have gone on to the journal.
+      // In this order, because a call that waited for a proof may still reach the journal.
       await this.#authority.stop()
       await this.#journal.idle()
       await this.#options.storage.close()
@@ -246,24 +255,27 @@ export class GroupDriver {
     if (this.#journal.fenced) throw this.#journal.fenced
   }
 
-  /** Throws unless this process may answer just now, for what is asked of no single group. */
+  /** Throws unless this process may answer now, for requests that concern no single group. */
   assert(): void {
     this.#requireActive()
     this.#authority.assert()
   }
 
-  /** Of the groups that were named; nothing while this process may not answer. */
+  /** Returns the metrics of the named groups, or undefined while this process may not answer. */
   figures(standbysOf: (group: Group) => number): ShownFigures | undefined {
     const mayAnswer = this.#phase === 'serving' && !this.#journal.fenced && this.#authority.isProven()
     return mayAnswer ? this.#shown.figures(standbysOf) : undefined
   }
 
-  /** Whether this process will never answer again. */
+  /** Returns whether this process will never answer again. */
   isLost(): boolean {
     return this.#authority.isLost()
   }
 
-  /** The one way to decide anything about a group: see the top of this class. At once where nothing is to wait for. */
+  /**
+   * The only way to decide anything about a group: see the top of this class. Answers synchronously if there is nothing
+   * to wait for.
+   */
   take<Answer, T>(ask: Ask<Answer, T>): MaybePromise<T> {
     this.#requireActive()
     if (!this.#authority.isProven()) return this.#after(this.#authority.soon(), ask)
@@ -288,7 +300,7 @@ export class GroupDriver {
     const { onWrite } = this.#options
     this.#letGo()
     const startedMs = this.#clock.monotonicMs()
-    // Burnt from here on, whatever becomes of the write.
+    // The term is used up from here on, whatever the outcome of the write.
     if (step.type === 'grant') group.term = step.grant.term
     this.table.bytes.begin(group, record)
     const writing = this.#journal.write(group.id, this.#kept(record)).then(
@@ -300,7 +312,7 @@ export class GroupDriver {
         this.table.bytes.set(group, record)
         const positions = positionsOf(written)
         this.#apply(group, step, positions)
-        // Whoever is told nothing any more knows nothing of it either.
+        // If this term is lost, followers get no more changes, so they must not count this position as received.
         if (!this.#authority.isLost()) this.#durable = positions[1]
         onWrite?.(tookMs, true)
         this.#authority.assert()
@@ -318,7 +330,7 @@ export class GroupDriver {
     return this.#patience.for(writing)
   }
 
-  /** A hold of the whole storage that is over must not be imposed again by the next start. */
+  /** Drops a storage-wide hold that is over, so that the next start does not impose it again. */
   #letGo(): void {
     if (!this.#hold || this.#hold.untilMs > this.#clock.monotonicMs()) return
     this.#hold = undefined
@@ -332,18 +344,19 @@ export class GroupDriver {
 
   #recordNow(id: string): GroupRecord {
     const group = this.table.get(id)
-    // It was to be new, and came to nothing.
+    // A new group whose first write came to nothing.
     if (!group) return this.#kept({ term: firstTerm(this.#restores), deleted: true })
     return this.#kept(rules.recordOf(group, this.#now(group)))
   }
 
-  /** What was written becomes true in memory. Followers hear of it: of two changes at most. */
+  /** Applies a durable write to memory. It emits at most two changes to followers. */
   #apply(group: Group, step: rules.Step, [first, last]: readonly [Position, Position]): void {
     const { lease } = group
     switch (step.type) {
       case 'grant': {
         if (lease && !lease.ended) this.#end(lease, 'expired', first)
-        // From now, not from the campaign: it may have waited in line, and its sender counts from what it sent.
+        // Count from now, not from the campaign: the campaign may have waited in the queue. Its sender counts from when
+        // it sent it.
         const untilMs = this.#clock.monotonicMs() + step.grant.ttlMs
         group.lease = new GroupLease(group, step.grant, untilMs, this.#clock)
         this.#ended.delete(group)
@@ -355,7 +368,7 @@ export class GroupDriver {
       }
       case 'end':
         if (!lease) return
-        // Before those in line are woken.
+        // Set the hold before waking the queue.
         group.hold = step.hold ?? group.hold
         this.#end(lease, step.reason, last)
         if (step.reason === 'resigned') lease.mark = step.mark
@@ -397,11 +410,11 @@ export class GroupDriver {
     wakeLine(lease.group)
   }
 
-  /** A renewal that needs no write, or whose write is done. Gives how long the lease lasts from now. */
+  /** Applies a renewal that needs no write, or whose write is done. Returns how long the lease lasts from now. */
   extend(group: Group, { extendByMs, mark, subject }: Extension, now: rules.Now): number {
     const { lease } = group
     if (!lease) return 0
-    // Never sooner than was promised before.
+    // Never shorten what was promised before.
     lease.extend(Math.max(lease.expiresAtMs, now.monotonicMs + extendByMs), extendByMs)
     lease.mark = mark
     lease.renewedAtMs = now.wallMs
@@ -421,7 +434,7 @@ export class GroupDriver {
     for (const follower of this.followers) if (follower.wantsRenewals?.()) follower.onRenewal?.(change)
   }
 
-  /** Drops what is kept of groups that ended long ago. What fails is tried again later. */
+  /** Drops data of groups that ended long ago. Failures are retried later. */
   async trim(): Promise<void> {
     const due = this.#ended.takeDue(this.#clock.monotonicMs())
     const later = (group: Group) => this.#ended.add(group, this.#clock.monotonicMs())
@@ -435,30 +448,30 @@ export class GroupDriver {
           written: () => {},
         })
       } catch {
-        // The storage cannot be written now, or is another's. Nobody waits for it.
+        // The storage cannot be written now, or belongs to another replica. Nobody waits for this.
         later(group)
       }
     })
     await Promise.all(trims)
   }
 
-  /** How a group stands, in words that survive a crash: a term that has run out is over once that is durable. */
+  /** Shows the state of a group that would survive a crash: an expired term counts as ended once its end is durable. */
   look<T>(groupId: string, missing: Ask<'known', T>['missing'], show: (group: Group) => T): MaybePromise<T> {
     return this.take<'known', T>({ groupId, missing, judge: rules.judgeExpiry, answered: show, written: show })
   }
 
-  /** Who leads, or led last. */
+  /** Returns the leader, or the last one. */
   read(groupId: string): MaybePromise<GroupStanding> {
     return this.look(groupId, noGroup, (group) => this.standing(group, false))
   }
 
-  /** The answer to a claim, as things stand. */
+  /** Returns the answer to a claim in the current state. */
   standing(group: Group, granted: boolean): GroupStanding {
     const { lease } = group
     const nowMs = this.#clock.monotonicMs()
     return {
       granted,
-      // Who led a group that was deleted is nobody's business; its term stays.
+      // A deleted group does not show who led it. Its term stays.
       lease: lease && !group.deleted ? viewOf(lease, nowMs, this.#versionPrefix) : undefined,
       highestTerm: group.term,
       freeInMs: group.freeInMs(nowMs),
@@ -479,7 +492,7 @@ export class GroupDriver {
   }
 
   #tell(type: Change['type'], lease: GroupLease, position: Position, reason?: EndReason): void {
-    // What is durable is true, but no longer the newest by necessity: its readers hear of it from the next active one.
+    // The change is durable and so true, but may not be the newest. The next active replica reports it to watchers.
     if (this.#authority.isLost()) return
     this.#shown.changed(lease.group)
     const change = { ...this.#change(type, lease, reason), position }
@@ -500,7 +513,7 @@ export class GroupDriver {
 
 type Extension = Pick<RenewClaim, 'extendByMs' | 'mark' | 'subject'>
 
-/** Of the changes that a write can bring: two at most. */
+/** Returns the positions of the changes of a write, two at most. */
 function positionsOf({ head: { restores, term, seq }, index, isLast }: Written): readonly [Position, Position] {
   const at = (place: number) => ({ restores, term, seq, index: place })
   return [at(2 * index), at(isLast ? batchEnd : 2 * index + 1)]

@@ -5,18 +5,18 @@ import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
 import type { ShownGroups } from './shown-groups.ts'
 
-/** After a restored backup, each time. */
+/** How many terms are skipped after each restore of a backup. */
 export const skippedTerms = 1_000_000
 
 /**
- * The term that a group counts on from. After a restored backup nobody knows which terms have been granted since, so a
- * great many are skipped, in each group above its own.
+ * Returns the term that a group continues from. After a restored backup it is unknown which terms have been granted
+ * since, so a great many are skipped, in each group above its own term.
  */
 export function firstTerm(restores: number, term = 0): number {
   return Math.min(term + restores * skippedTerms, Number.MAX_SAFE_INTEGER)
 }
 
-/** All groups by id: those that are kept, and those about which somebody is just asking. */
+/** All groups by id: those in the storage, and those that only exist while a request uses them. */
 export class GroupTable {
   readonly #groups = new Map<string, Group>()
   readonly #keptIds = new OrderedIds()
@@ -24,7 +24,7 @@ export class GroupTable {
   readonly #maxGroups: number
   readonly #shown: ShownGroups | undefined
   readonly bytes: GroupBytes
-  /** Of every group that comes into being. */
+  /** The hold of every new group. */
   hold: Hold | undefined
   #deleted = 0
 
@@ -47,25 +47,25 @@ export class GroupTable {
     return this.#groups.values()
   }
 
-  /** Of deleted groups only the terms are kept; they do not count. */
+  /** The number of groups, without deleted ones, of which only the term is kept. */
   get count(): number {
     return this.#groups.size - this.#deleted
   }
 
-  /** Why no further group may be kept. */
+  /** Why no more groups may be added. Undefined if there is room. */
   get noRoom(): RefusalData | undefined {
     if (this.count < this.#maxGroups) return undefined
-    return { code: 'RATE_LIMITED', message: `This service keeps at most ${this.#maxGroups} groups.`, details: {} }
+    return { code: 'RATE_LIMITED', message: `This service is limited to ${this.#maxGroups} groups.`, details: {} }
   }
 
-  /** Throws unless the group is there for those who look. */
+  /** Returns the group. Throws if it does not exist or was deleted. */
   known(groupId: string): Group {
     const group = this.#groups.get(groupId)
     if (group && !group.deleted) return group
-    throw new ServiceError('NOT_FOUND', `There is no group "${groupId}".`)
+    throw new ServiceError('NOT_FOUND', `Group "${groupId}" does not exist.`)
   }
 
-  /** The group, whether it was there before or not. */
+  /** Returns the group, and creates it if it does not exist. */
   have(groupId: string): Group {
     const known = this.#groups.get(groupId)
     if (known) return known
@@ -77,7 +77,7 @@ export class GroupTable {
     return group
   }
 
-  /** Takes in a group that the storage has. */
+  /** Adds a group that was loaded from the storage. */
   add(group: Group): void {
     this.#groups.set(group.id, group)
     this.#keptIds.add(group.id)
@@ -85,7 +85,7 @@ export class GroupTable {
     else this.#shown?.add(group)
   }
 
-  /** The storage has the group from now on. */
+  /** Records that the storage has the group from now on. */
   keep(group: Group): void {
     this.#keptIds.add(group.id)
     this.#shown?.add(group)
@@ -97,7 +97,7 @@ export class GroupTable {
     if (deleted) this.#shown?.remove(group)
   }
 
-  /** What came to nothing leaves no group behind. */
+  /** Removes a group that was created for a request without effect. */
   forgetIfEmpty(group: Group): void {
     const used = group.lease || group.definition || group.writing || group.line?.size || group.term > this.#firstTerm
     if (used || this.#groups.get(group.id) !== group) return
@@ -106,7 +106,7 @@ export class GroupTable {
     this.#groups.delete(group.id)
   }
 
-  /** Those that the storage has, in order; deleted ones too. */
+  /** Returns the ids of stored groups in order, including deleted ones. */
   idsAfter(groupId: string | undefined, most: number): string[] {
     return this.#keptIds.after(groupId, most)
   }

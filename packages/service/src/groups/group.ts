@@ -1,58 +1,58 @@
 import type { Definition, LeaseView, MetadataText } from './groups.ts'
 import type { EndReason } from '../storage/storage.ts'
 
-/** One for all: most leases have none, and there may be a million of them. */
+/** Shared by all leases without metadata, which are most of possibly a million. */
 export const noMetadata: MetadataText = '{}'
 
-/** How long the service has stood still since it was started. */
+/** How long the service has been stalled since it was started. */
 export interface Stalls {
   readonly stalledMs: number
 }
 
-/** A lease lasts longer by the time in which the service stood still, up to this part of its duration. */
+/** A lease lasts longer by the time in which the service was stalled, up to its duration divided by this. */
 const forgivenPart = 4
 
-/** What is constant of a lease. */
+/** The constant part of a lease. */
 export interface LeaseGrant {
   readonly term: number
   readonly nodeId: string
   readonly attempt: string
-  /** The start of the node, if it named one. */
+  /** The id of the node's start, if it named one. */
   readonly instance?: string | undefined
   readonly metadata: MetadataText
-  /** Unix time, for people. */
+  /** In Unix milliseconds, for display only. */
   readonly acquiredAtMs: number
   readonly ttlMs: number
   readonly mark?: string | undefined
 }
 
-/** A lease of a group. It is over once `ended`, which is set when that is durable. */
+/** A lease of a group. It has ended once `ended` is true, which is set when the end is durable. */
 export class GroupLease {
   readonly group: Group
   readonly term: number
   readonly nodeId: string
   readonly attempt: string
   readonly instance: string | undefined
-  /** Dropped a while after the end. */
+  /** Dropped some time after the end. */
   metadata: MetadataText
   readonly acquiredAtMs: number
   renewedAtMs: number
-  /** On the monotonic clock, without what is forgiven. */
+  /** On the monotonic clock, without the forgiven time. */
   #untilMs: number
   readonly #stalls: Stalls
-  /** How long the service had stood still when the lease was last extended. */
+  /** How long the service had been stalled in total when the lease was last extended. */
   #stalledBeforeMs: number
-  /** The longest duration promised in this term, as the storage knows it. */
+  /** The longest duration promised in this term, as recorded in the storage. */
   promisedMs: number
   ttlMs: number
   renewals = 0
-  /** What the claim of the newest write was marked with. Kept in memory alone, where renewals are. */
+  /** The write id of the newest claim. Kept only in memory, like renewals. */
   mark: string | undefined
-  /** Who renewed it last, if that is charged for. */
+  /** The subject that renewed it last, if renewals are charged. */
   subject: string | undefined
-  /** Why it is over; true where that was not noted. */
+  /** Why it ended, or true if the reason was not recorded. Undefined while it lasts. */
   end: EndReason | true | undefined
-  /** Its holder gave it back, or was not heard of since the start: it is not taken for somebody who takes part. */
+  /** Its holder released it, or has not been seen since the start. Such a node does not count as a candidate. */
   hasLeft = false
 
   constructor(group: Group, grant: LeaseGrant, untilMs: number, stalls: Stalls) {
@@ -87,7 +87,7 @@ export class GroupLease {
     this.#stalledBeforeMs = this.#stalls.stalledMs
   }
 
-  /** Of a lease whose end was counted from 0: it is counted from this moment. */
+  /** Starts counting from this moment. Until then the expiry was counted from 0. */
   begin(nowMs: number): void {
     this.extend(this.#untilMs + nowMs, this.ttlMs)
   }
@@ -97,50 +97,50 @@ export class GroupLease {
   }
 }
 
-/** Although nobody leads, nobody may. */
+/** The group has no leader, but nothing may be granted in it yet. */
 export interface Hold {
   readonly untilMs: number
-  /** How long that is after a restart. */
+  /** How long the hold lasts after a restart. */
   readonly heldMs: number
 }
 
-/** Both are kept by the one that ends later. */
+/** Returns the hold that ends later, which satisfies both. */
 export function longerHold(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
   if (!one || !other) return one ?? other
   return one.untilMs < other.untilMs ? other : one
 }
 
-/** A write of a group that is under way. */
+/** A write of a group that is in flight. */
 export interface Writing {
   /** Never rejects. */
   readonly done: Promise<void>
-  /** It takes nothing away from the lease: a renewal that needs no write need not wait for it. */
+  /** Whether it takes nothing away from the lease. Then a renewal that needs no write need not wait for it. */
   readonly adds: boolean
 }
 
-/** Somebody in line for a group. */
+/** A campaign that waits for a group. */
 export interface Waiter {
   readonly nodeId: string
   /** Called when the group may be free. */
   wake(): void
 }
 
-/** What is known of a group. Only `LocalGroups` changes it, in one place. */
+/** The state of a group. Only `GroupDriver` changes it. */
 export class Group {
   readonly id: string
-  /** The highest term that was granted, or tried to be: none is used twice. */
+  /** The highest term that was granted or tried. No term is used twice. */
   term: number
-  /** The newest lease, live or over. */
+  /** The newest lease, live or ended. */
   lease: GroupLease | undefined
   definition: Definition | undefined
   carry = ''
   deleted = false
-  /** `seq` of the head that its record was written with; 0 if it has none, or if that was not noted. */
+  /** The `seq` of the head its record was written with. 0 if there is no record, or if that was not recorded. */
   seq = 0
   hold: Hold | undefined
-  /** The subject to which its memory is charged, in short; undefined: nobody. */
+  /** The subject to which its memory is charged, abbreviated. Undefined if none is. */
   by: string | undefined
-  /** What it takes of the memory for groups. */
+  /** How many bytes it takes of the memory for groups. */
   bytes = 0
   writing: Writing | undefined
   line: Set<Waiter> | undefined
@@ -150,18 +150,18 @@ export class Group {
     this.term = term
   }
 
-  /** The longest that somebody may rely on a lease, by what is known of this group. */
+  /** The longest time that anyone may rely on a lease of this group, as far as is known. */
   get longestMs(): number {
     return Math.max(this.lease?.promisedMs ?? 0, this.definition?.policy.maxTtlMs ?? 0, this.hold?.heldMs ?? 0)
   }
 
-  /** How long nobody may lead although nobody does. */
+  /** Returns how long nothing may be granted although the group has no leader. */
   freeInMs(nowMs: number): number {
     return this.hold ? Math.max(0, this.hold.untilMs - nowMs) : 0
   }
 }
 
-/** A lease as others see it. `versionPrefix` makes versions of one run differ from those of every other. */
+/** Returns a lease as clients see it. `versionPrefix` makes versions of one run differ from those of every other. */
 export function viewOf(lease: GroupLease, nowMs: number, versionPrefix: string): LeaseView {
   const live = lease.isLive(nowMs)
   return {
@@ -181,7 +181,7 @@ export function viewOf(lease: GroupLease, nowMs: number, versionPrefix: string):
   }
 }
 
-/** Every change of a lease makes another one. */
+/** Returns the version of a lease. Every change of the lease changes it. */
 export function versionOf({ term, renewals, ended }: GroupLease, versionPrefix: string): string {
   return `${versionPrefix}.${term}.${renewals}${ended ? '.ended' : ''}`
 }

@@ -1,49 +1,51 @@
 /**
- * Everything the service remembers, behind one interface: groups, policies, members, leases, terms, and the feed of
- * changes. The routes know nothing else.
+ * Everything that the service stores, behind one interface: groups, policies, members, leases, terms, and the feed of
+ * changes. The routes use nothing else.
  *
- * What an implementation promises:
+ * An implementation promises:
  *
- * - an answer that grants a term, ends one or says that one has ended is durable before it is given;
+ * - an answer that grants a term, ends one, or says that one has ended is durable before it is given;
  * - a term is never granted twice, whatever crashed in between;
- * - a lease that was granted lasts at least as long as was promised, even over a restart.
+ * - a granted lease lasts at least as long as promised, even across a restart.
  */
 import type { ServiceErrorCode } from '../errors.ts'
 import type { Position } from '../storage/position.ts'
 import type { Change, KeptChange } from '../watch/feed.ts'
 
-/** What a candidate tells about itself: JSON as text. A few kilobytes of it become ten times as much as objects. */
+/**
+ * Data that a candidate provides about itself: JSON as text. A few kilobytes take ten times as much memory as objects.
+ */
 export type MetadataText = string
 
-/** Bounds of a group's leases, and who may take part. */
+/** The limits for the lease durations of a group. */
 export interface Policy {
   readonly minTtlMs: number
   readonly maxTtlMs: number
 }
 
-/** A group as somebody defined it. */
+/** The definition of a group. */
 export interface Definition {
   readonly policy: Policy
-  /** Undefined: every node. */
+  /** Undefined allows every node. */
   readonly allowedNodes: readonly string[] | undefined
 }
 
-/** A lease, live or over. Times are the server's. */
+/** A lease, live or ended. Times are the server's. */
 export interface LeaseView {
   readonly nodeId: string
   readonly attempt: string
-  /** The start of the node; undefined if it named none. */
+  /** The id of the node's start. Undefined if it named none. */
   readonly instance: string | undefined
   readonly term: number
   readonly ttlMs: number
-  /** 0 once it is over. */
+  /** 0 once it has ended. */
   readonly remainingMs: number
   readonly acquiredAtMs: number
   readonly renewedAtMs: number
   readonly metadata: MetadataText
   readonly carry: string
   readonly version: string
-  /** What the claim that wrote this version was marked with; unknown after a restart. */
+  /** The write id of the claim that wrote this version. Undefined after a restart. */
   readonly mark: string | undefined
   readonly ended: boolean
 }
@@ -51,22 +53,22 @@ export interface LeaseView {
 export interface CampaignClaim {
   readonly groupId: string
   readonly nodeId: string
-  /** The same one again is the same candidacy: it gets its term back. */
+  /** Identifies the campaign. A repeated attempt gets its own term again. */
   readonly attempt: string
-  /** Whether this attempt gets nothing more once its lease is over, as long as that is the newest. */
+  /** Whether this attempt gets nothing more once its lease has ended, as long as that lease is the newest. */
   readonly attemptIsOnce: boolean
-  /** The start of the node, if it names one. */
+  /** The id of the node's start, if it names one. */
   readonly instance?: string | undefined
   readonly ttlMs: number
   readonly metadata: MetadataText
   /** Nothing is granted if a higher term ever was. */
   readonly afterTerm?: number | undefined
-  /** Whether an administrator asks, who may be further ahead with `afterTerm`. */
+  /** Whether the caller is an administrator, for whom `afterTerm` may be further ahead. */
   readonly byAdministrator?: boolean | undefined
-  /** How long to wait in line. */
+  /** How long to wait in the campaign queue. */
   readonly waitMs: number
   readonly mark?: string | undefined
-  /** Who is charged for the group, if it is new. Undefined: nobody. */
+  /** The subject that is charged for the group, if it is new. Undefined if none is. */
   readonly subject?: string | undefined
 }
 
@@ -75,46 +77,46 @@ export interface HolderClaim {
   readonly nodeId: string
   readonly term: number
   readonly attempt?: string | undefined
-  /** The start of the node. It is compared where the grant has one too. */
+  /** The id of the node's start. It is compared if the grant has one too. */
   readonly instance?: string | undefined
-  /** With it, exactly this version of the lease is meant. */
+  /** If set, the claim is only for exactly this version of the lease. */
   readonly version?: string | undefined
   readonly mark?: string | undefined
 }
 
 export interface RenewClaim extends HolderClaim {
-  /** Who is charged for telling others of it. Undefined: nobody. */
+  /** The subject that is charged for delivering the renewal to watchers. Undefined if none is. */
   readonly subject?: string | undefined
   readonly extendByMs: number
   readonly carry?: string | undefined
 }
 
-/** One of many renewals: the group, the term that is held there, and how long it is to last from now, in ms. */
+/** One of many renewals: the group, the term held in it, and how long the lease should last from now, in ms. */
 export type ManyRenewal = readonly [groupId: string, term: number, extendByMs: number]
 
-/** What became of one of many renewals: how long the lease lasts from now, in whole ms, or why it was not extended. */
+/** The outcome of one of many renewals: how long the lease lasts from now, in whole ms, or why it was not extended. */
 export type ManyRenewed = number | NotRenewed
 
 export interface NotRenewed {
-  /** Of the newest lease, if there ever was one. */
+  /** The term of the newest lease, if there ever was one. */
   readonly currentTerm?: number | undefined
   readonly refusal?: Pick<RefusalData, 'code' | 'message'> | undefined
 }
 
-/** `lease` is the newest one, live or over; undefined if there never was one. */
+/** `lease` is the newest one, live or ended, or undefined if there never was one. */
 export interface GroupStanding {
   readonly granted: boolean
   readonly lease: LeaseView | undefined
   readonly highestTerm: number
-  /** How long nobody may lead although nobody does. */
+  /** How long nothing may be granted although the group has no leader. */
   readonly freeInMs: number
-  /** `seq` of the storage's head with which the group's record was last written; 0 if there is none. */
+  /** The `seq` of the storage's head with which the group's record was last written, 0 if there is no record. */
   readonly seq: number
-  /** Of a renewal that could never be granted, why. Not thrown: there may be thousands in one request. */
+  /** Why a renewal could never be granted. It is not thrown, because there may be thousands in one request. */
   readonly refusal?: RefusalData
 }
 
-/** What a {@link ServiceError} is made from. */
+/** The data of a {@link ServiceError}. */
 export interface RefusalData {
   readonly code: ServiceErrorCode
   readonly message: string
@@ -124,29 +126,29 @@ export interface RefusalData {
 export interface GroupView {
   readonly groupId: string
   readonly definition: Definition
-  /** False for a group that exists because somebody campaigned in it. */
+  /** False for a group that exists because a node campaigned in it. */
   readonly explicit: boolean
   readonly highestTerm: number
   readonly lease: LeaseView | undefined
-  /** Nodes that gave a sign of life lately, beside the leader. */
+  /** Nodes that recently campaigned or sent a heartbeat, without the leader. */
   readonly candidates: number
-  /** Those of them that are live: see {@link MemberView}. */
+  /** Candidates that are live: see {@link MemberView}. */
   readonly standbys: number
-  /** Campaigns that wait in line. */
+  /** Campaigns in the queue. */
   readonly waiting: number
 }
 
 export interface PageOptions {
   readonly after: string | undefined
   readonly limit: number
-  /** Nothing is said of the others, neither that they exist nor how many there are. Default: all are shown. */
+  /** Groups that are not shown are not revealed, neither their existence nor their number. Default: all are shown. */
   isShown?(groupId: string): boolean
 }
 
 export interface Page {
   readonly groups: GroupView[]
   readonly next: string | undefined
-  /** How many were looked at and not shown. */
+  /** How many groups were examined and not shown. */
   readonly passedOver: number
 }
 
@@ -154,52 +156,71 @@ export interface MemberView {
   readonly nodeId: string
   readonly role: 'leader' | 'candidate' | 'allowed'
   readonly lastHeartbeatMs: number | undefined
-  /** The start of the node; undefined if it named none. */
+  /** The id of the node's start. Undefined if it named none. */
   readonly instance: string | undefined
   readonly metadata: MetadataText
-  /** Whether a campaign of it waits in line. */
+  /** Whether a campaign of the node is in the queue. */
   readonly waiting: boolean
-  /** Whether it leads, or would take over: it waits in line, has a watch open that names it, or was heard from just now. */
+  /**
+   * Whether the node leads, or would take over: it has a campaign in the queue, an open watch that names it, or it sent
+   * something in time.
+   */
   readonly live: boolean
 }
 
 /** A node with a watch that names it, and a group that it watches. */
 export type Present = readonly [groupId: string, nodeId: string]
 
-/** An answer at once where nothing must be waited for: renewals are many. */
+/** Returned without a promise if there is nothing to wait for, because there are many renewals. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Changes that happened while nobody told of them. */
+/** Changes that were not reported as they happened. */
 export interface Break {
-  /** Where they end. */
+  /** The position where they end. */
   readonly position: Position
-  /** The groups concerned; undefined: perhaps all of them. */
+  /** The affected groups. Undefined if it may be all of them. */
   readonly changed: ReadonlySet<string> | undefined
 }
 
-/** Somebody who is notified of changes. */
+/** A listener for changes. */
 export interface Follower {
   onChange(change: KeptChange): void
-  /** Where groups are followed from afar. What comes next is after it. */
+  /** Called if the groups are on another replica. The next change is after the break. */
   onBreak?(gap: Break): void
-  /** There are many renewals: they are reported only while somebody wants them. */
+  /** There are many renewals, so they are only reported while a follower wants them. */
   wantsRenewals?(): boolean
   onRenewal?(change: Change): void
+}
+
+/** The caller that a call is made for. */
+export interface Caller {
+  /** The subject that is charged for it. */
+  readonly subject: string
+  /** Calls of one lane take turns with those of others. Default: the subject. */
+  readonly lane?: string | undefined
 }
 
 export interface Groups {
   /** Constant for the life of the data. */
   readonly clusterId: string
+  /** Returns the same groups for a caller. The active replica charges its work for these calls to that caller. */
+  as(caller: Caller): Groups
   campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding>
   renew(claim: RenewClaim): MaybePromise<GroupStanding>
-  /** The same for many leases of a node, of each group always the same. What became of each is at its place. */
+  /**
+   * Renews many leases of a node. A group that occurs more than once must have the same term and duration. Results are
+   * in the order of the renewals.
+   */
   renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]>
   resign(claim: HolderClaim): Promise<GroupStanding>
-  /** Ends the term of a holder that may still work: nobody else leads before its lease would have run out. */
+  /** Ends the term of a holder that may still be working. Nobody else leads before its lease would have expired. */
   depose(claim: HolderClaim): Promise<GroupStanding>
-  /** The newest lease; what it says of an end is durable. */
+  /** Returns the newest lease. If it shows an end, that end is durable. */
   leader(groupId: string): MaybePromise<GroupStanding>
-  /** The same for many, in their order. Followers were told before of every change that these show. */
+  /**
+   * The same for many groups, in their order. The last ones may be left out, but not all. Followers have already
+   * received every change that the result shows.
+   */
   leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]>
 
   define(
@@ -209,27 +230,30 @@ export interface Groups {
   ): Promise<'created' | 'same' | 'replaced'>
   group(groupId: string): MaybePromise<GroupView>
   /**
-   * By id. `next` is what to go on after; there may be nothing more to show then, and a page may be short before. It is
-   * bounded in bytes too.
+   * Returns a page of groups, by id. `next` is where to continue. There may be nothing more to show after it, and a
+   * page may be short before the last one. A page is limited in bytes too.
    */
   groups(options: PageOptions): Promise<Page>
-  /** How many there are, with those that the service keeps for itself. */
+  /** Returns the number of groups, including the service's own. */
   count(): MaybePromise<number>
   remove(groupId: string, options: { force: boolean }): Promise<void>
 
   heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void>
-  /** These have a watch open now. Groups that do not exist, and nodes that are not allowed in theirs, are left out. */
+  /**
+   * Records that these have an open watch now. Groups that do not exist, and nodes that are not allowed in theirs, are
+   * left out.
+   */
   present(open: readonly Present[]): MaybePromise<void>
   members(groupId: string): MaybePromise<MemberView[]>
 
-  /** Of this term, as far as it is the newest of its group: what changes that are kept do not hold. */
+  /** Returns the texts of this term, if it is the newest of its group. Changes in the feed do not contain them. */
   textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined
 
-  /** Tells of every change from now on, in order. Returns what ends it. */
+  /** Reports every change from now on, in order. Returns a function that ends it. */
   follow(follower: Follower): () => void
-  /** Whether there is such a position. If so, it resolves once followers were told of all changes up to it. */
+  /** Resolves to whether this position exists. If so, it resolves once followers have received all changes up to it. */
   reaches(position: Position): MaybePromise<boolean>
-  /** Resolves while the store can make something durable, rejects otherwise. */
+  /** Resolves if the store can write durably, and rejects otherwise. */
   check(): Promise<void>
   close(): Promise<void>
 }

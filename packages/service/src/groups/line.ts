@@ -1,7 +1,7 @@
 import type { Clock } from 'tenure'
 import type { Group, Waiter } from './group.ts'
 
-/** In line until it may be this one's turn, time is over, or the caller has gone. */
+/** Waits in the campaign queue until it may be this campaign's turn, the deadline passes, or the caller disconnects. */
 export async function waitInLine(
   group: Group,
   waiter: Waiter,
@@ -32,7 +32,7 @@ export function leaveLine(group: Group, place: Waiter): void {
   wakeLine(group)
 }
 
-/** Somebody who is not in line yet. */
+/** Creates a waiter that is not in the queue yet. */
 export function newWaiter(nodeId: string): Waiter {
   return { nodeId, wake: () => {} }
 }

@@ -1,23 +1,26 @@
 import { Pace } from '../clock.ts'
-import type { GroupView, MaybePromise, Page, PageOptions } from './groups.ts'
+import type { Definition, GroupView, LeaseView, MaybePromise, Page, PageOptions } from './groups.ts'
 import { isOwnGroup } from './own-groups.ts'
 
-/** Ids that one page may pass over. */
+/** How many ids one page may skip. */
 const mostLooked = 10_000
-/** Ids that are looked at before others may run. */
+/** How many ids are examined before other callbacks may run. */
 const idsAtOnce = 256
-/** What a page may hold of what people wrote. */
+/** The size limit of a page, counting only texts from clients. */
 const mostPageBytes = 256 * 1024
 
 /** Where the groups of a page come from. */
 export interface Listing {
-  /** Those that are kept, in order; deleted ones too. */
+  /** Returns the ids of stored groups in order, including deleted ones. */
   idsAfter(groupId: string | undefined, most: number): MaybePromise<readonly string[]>
-  /** In the order of the ids; undefined for groups that do not exist. The last ones may be left out, but not all. */
+  /**
+   * Returns views in the order of the ids, undefined for groups that do not exist. The last ones may be left out, but
+   * not all.
+   */
   views(groupIds: readonly string[]): Promise<readonly (GroupView | undefined)[]>
 }
 
-/** One page of groups, by id. */
+/** Returns one page of groups, by id. */
 export async function pageOf(listing: Listing, { after, limit, isShown = () => true }: PageOptions): Promise<Page> {
   const groups: GroupView[] = []
   const pace = new Pace()
@@ -26,7 +29,7 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
   let looked = 0
   for (;;) {
     const found = await listing.idsAfter(last, idsAtOnce)
-    // Only who begins among them means them.
+    // The service's own groups are listed only for a caller that starts among them.
     const ids = after !== undefined && isOwnGroup(after) ? found : found.filter((id) => !isOwnGroup(id))
     if (ids.length === 0) return { groups, next: undefined, passedOver: looked - groups.length }
     const wanted = ids.filter((id) => isShown(id))
@@ -42,14 +45,14 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
     const shownIds = new Set(wanted)
     for (const id of ids) {
       const shown = shownIds.has(id) ? await viewOf(id) : undefined
-      // A full page looks on until there is something for the next one.
+      // A full page continues until it finds a group for the next page.
       const isFull = groups.length === limit || bytes >= mostPageBytes
       if (looked === mostLooked || (shown && isFull)) {
         return { groups, next: last, passedOver: looked - groups.length }
       }
       if (shown) {
         groups.push(shown)
-        bytes += textBytes(shown)
+        bytes += textBytes(shown.lease, shown.definition)
       }
       last = id
       looked += 1
@@ -58,17 +61,20 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
   }
 }
 
-/** The first ones, as many as a page may hold: more of them may be too large to be passed on. */
-export function fitting<T extends GroupView | undefined>(views: readonly T[]): readonly T[] {
+/** Returns the first views, as many as a page may hold. More may be too large to be forwarded. */
+export function fitting<T>(views: readonly T[], bytesOf: (view: T) => number): readonly T[] {
   let bytes = 0
   const last = views.findIndex((view) => {
-    bytes += view ? textBytes(view) : 0
+    bytes += bytesOf(view)
     return bytes >= mostPageBytes
   })
   return last === -1 ? views : views.slice(0, last + 1)
 }
 
-function textBytes({ lease, definition }: GroupView): number {
-  const nodes = definition.allowedNodes ?? []
-  return (lease?.metadata.length ?? 0) + (lease?.carry.length ?? 0) + nodes.reduce((sum, node) => sum + node.length, 0)
+/** Returns the size of the texts that clients put into a lease, and into the definition of its group. */
+export function textBytes(lease: LeaseView | undefined, definition?: Definition): number {
+  const nodes = definition?.allowedNodes ?? []
+  // Metadata is already JSON. A character of a checkpoint may take six bytes in JSON.
+  const texts = lease ? lease.metadata.length + JSON.stringify(lease.carry).length : 0
+  return texts + nodes.reduce((sum, node) => sum + node.length, 0)
 }

@@ -4,18 +4,19 @@ import type { GroupBytes } from './group-bytes.ts'
 import { Group, GroupLease, noMetadata, type Stalls } from './group.ts'
 import { firstTerm } from './group-table.ts'
 
-/** What {@link loadGroups} takes. */
+/** The options of {@link loadGroups}. */
 export interface LoadOptions {
   readonly stalls: Stalls
-  /** Counts what each of them takes. */
+  /** Counts the memory of each group. */
   readonly bytes: GroupBytes
-  /** How long each lease lasts beyond its duration: a predecessor may have confirmed it that much later. */
+  /** How much longer than its duration each lease lasts: a predecessor may have confirmed it that much later. */
   readonly graceMs: number
 }
 
 /**
- * All groups of a storage, page by page; others run in between. Every lease lasts for the longest that was promised in
- * its term and the grace. That is counted from 0 here: it begins with `LocalGroups.serve`, at one moment for all.
+ * Loads all groups of a storage, page by page. Other callbacks run in between. Every lease lasts for the longest
+ * duration promised in its term, plus the grace. That time is counted from 0 here, and starts with `LocalGroups.serve`,
+ * at one moment for all.
  */
 export async function* loadGroups({ head, pages }: Loaded, options: LoadOptions): AsyncGenerator<Group[]> {
   const start = { ...options, names: new Names(), restores: head.restores }
@@ -49,9 +50,10 @@ function groupOf({ id, record, seq }: FoundGroup, { bytes, graceMs, names, resto
   }
   const lease = new GroupLease(group, grant, ttlMs + graceMs, stalls)
   lease.end = record.ended
-  // Nobody was heard of since the start.
+  // The node has not been seen since the start.
   lease.hasLeft = lease.ended
-  // From a backup: higher terms may have been granted since, so it must not lead again. Its holder may believe it does.
+  // From a backup: higher terms may have been granted since, so this term must not continue. But its holder may believe
+  // that it leads.
   if (!lease.ended && restoresSince > 0) {
     lease.end = true
     group.hold = { untilMs: ttlMs + graceMs, heldMs: ttlMs + graceMs }
@@ -60,7 +62,7 @@ function groupOf({ id, record, seq }: FoundGroup, { bytes, graceMs, names, resto
   return group
 }
 
-/** One text for each name: a node may hold a great many leases. */
+/** Shares one string for each name, because a node may hold many leases. */
 class Names {
   readonly #known = new Map<string, string>()
 

@@ -33,23 +33,26 @@ import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
 import type { ServingClock } from './serving-clock.ts'
 import type { ShownFigures } from './shown-groups.ts'
 
-/** What {@link LocalGroups.open} takes. */
+/** The options of {@link LocalGroups.open}. */
 export interface LocalGroupsOptions extends DriverOptions {
-  /** Whether a campaign brings a group into being. */
+  /** Whether a campaign creates a group. */
   readonly implicitGroups: boolean
   readonly maxMembersPerGroup: number
   readonly memberTtlMs: number
-  /** Throws if a subject may not bring another group into being. */
+  /** Throws if a subject may not create another group. */
   readonly chargeNewGroup?: ((subject: string) => void) | undefined
 }
 
 const pruneMs = 60_000
-/** How long an open watch counts as a sign of life. Replicas tell of theirs every 5 s. */
+/** How long an open watch counts as a heartbeat. Replicas report theirs every 5 s. */
 const presentMs = 15_000
 const noNodes: ReadonlySet<string> = new Set()
 const groupsPerLook = 1_024
 
-/** The groups for which this process answers. What is asked goes to the rules by way of the driver, which alone changes them. */
+/**
+ * The groups for which this process answers. Requests go through the driver to the rules. Only the driver changes
+ * groups.
+ */
 export class LocalGroups implements Groups, Listing {
   readonly clusterId: string
   readonly #driver: GroupDriver
@@ -68,13 +71,13 @@ export class LocalGroups implements Groups, Listing {
     this.#options = options
   }
 
-  /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
+  /** Loads all groups. By then no other process may append to the storage. Nothing is answered before {@link serve}. */
   static async open(options: LocalGroupsOptions, given?: Loaded): Promise<LocalGroups> {
     const loaded = given ?? (await options.storage.load())
     return new LocalGroups(loaded.head.clusterId, await GroupDriver.open(options, loaded), options)
   }
 
-  /** From now on questions are answered, and every lease that was found counts from this one moment. */
+  /** Begins to answer. Every loaded lease counts from this one moment. */
   serve(): void {
     this.#driver.serve()
     this.#pruning = this.#pruneLater()
@@ -87,6 +90,11 @@ export class LocalGroups implements Groups, Listing {
       this.#pruning = this.#pruneLater()
     }
     return this.#clock.setTimer(pruneMs, prune, { background: true })
+  }
+
+  /** On this replica, the request gate has already divided the time among the callers. */
+  as(): this {
+    return this
   }
 
   async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
@@ -105,7 +113,7 @@ export class LocalGroups implements Groups, Listing {
       missing: implicitGroups ? (id) => this.#table.have(id) : (id) => this.#table.known(id),
       judge: (found, now) => {
         group = found
-        // What was so when it came may have changed while it waited.
+        // The group may have been deleted while the campaign waited.
         if (!implicitGroups) this.#table.known(claim.groupId)
         if (signal.aborted) return { answer: 'refused' }
         const first = firstInLine(found)
@@ -124,7 +132,8 @@ export class LocalGroups implements Groups, Listing {
         return this.#driver.read(claim.groupId)
       },
       written: (found) => {
-        // From now on its lease tells of it: what it was to do as a candidate says nothing of a leader that dies.
+        // From now on its lease shows it as a member. Its liveness as a candidate says nothing about a leader that
+        // dies.
         this.#members.leave(found.id, claim.nodeId)
         return this.#driver.standing(found, true)
       },
@@ -140,7 +149,7 @@ export class LocalGroups implements Groups, Listing {
     }
   }
 
-  /** It may be silent for as long as its answer says that asking again is of no use. */
+  /** A candidate may be silent for as long as its response told it to wait. */
   #noteCandidate(
     group: Group,
     { nodeId, metadata, instance }: CampaignClaim,
@@ -154,7 +163,7 @@ export class LocalGroups implements Groups, Listing {
     return this.#driver.take(new OneRenewal(this.#driver, claim))
   }
 
-  /** What fails because nothing is answered here any more fails as a whole: it may be asked elsewhere. */
+  /** Fails as a whole if this process no longer answers, because another replica may then be asked. */
   renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]> {
     const results: ManyRenewed[] = []
     const waiting: Promise<void>[] = []
@@ -210,7 +219,7 @@ export class LocalGroups implements Groups, Listing {
 
   leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]> {
     const asked = groupIds.map((groupId) => this.#driver.read(groupId))
-    // Most are known at once: then nothing happens between the first and the last of them.
+    // Most are known at once. Then nothing happens between the first and the last of them.
     const waits = asked.some((standing) => standing instanceof Promise)
     return waits ? Promise.all(asked.map(async (standing) => standing)) : (asked as GroupStanding[])
   }
@@ -256,7 +265,7 @@ export class LocalGroups implements Groups, Listing {
     return this.#lookAtKnown(groupId, (group) => this.#view(group))
   }
 
-  /** What was so when it came may have changed while it waited. */
+  /** The group may have been deleted while the request waited. */
   #lookAtKnown<T>(groupId: string, show: (group: Group) => T): MaybePromise<T> {
     const known = () => this.#table.known(groupId)
     return this.#driver.look(groupId, known, () => show(known()))
@@ -264,7 +273,7 @@ export class LocalGroups implements Groups, Listing {
 
   async groups(options: PageOptions): Promise<Page> {
     const page = await pageOf(this, options)
-    // Where it found nothing, nobody has asked since.
+    // An empty page was answered without any check since.
     this.#driver.assert()
     return page
   }
@@ -311,7 +320,12 @@ export class LocalGroups implements Groups, Listing {
     return this.#lookAtKnown(groupId, (group) => this.#members.list(groupId, this.#knownOf(group)))
   }
 
-  /** What is known of members beside their signs. */
+  /** Returns the approximate size of {@link members} as text. */
+  memberBytes(groupId: string): number {
+    return this.#members.bytesOf(groupId)
+  }
+
+  /** Returns what is known about members besides their heartbeats. */
   #knownOf({ lease, definition, line }: Group): Parameters<Members['list']>[1] {
     return {
       waiting: line ? new Set(Array.from(line, ({ nodeId }) => nodeId)) : noNodes,
@@ -337,17 +351,20 @@ export class LocalGroups implements Groups, Listing {
     return !isAfter(position, this.durable)
   }
 
-  /** Of the newest change. */
+  /** The position of the newest change. */
   get position(): Position {
     return this.#driver.position
   }
 
-  /** Of the newest write. A replica that is started begins there, whether it was a change or not. */
+  /** The position of the newest write. A replica that starts begins there, whether the write was a change or not. */
   get durable(): Position {
     return this.#driver.durable
   }
 
-  /** The groups whose record was written after a position; undefined if they are more than `most`, or not known. */
+  /**
+   * Returns the groups whose record was written after a position, or undefined if there are more than `most`, or if
+   * they are not known.
+   */
   async changedAfter(position: Position, most: number): Promise<ReadonlySet<string> | undefined> {
     if (position.restores !== this.position.restores) return undefined
     const changed = new Set<string>()
@@ -362,7 +379,7 @@ export class LocalGroups implements Groups, Listing {
     return changed
   }
 
-  /** How long this process stood still, as far as it was noticed. */
+  /** How long this process was stalled, as far as it noticed. */
   get stalledMs(): number {
     return this.#clock.stalledMs
   }
@@ -376,12 +393,12 @@ export class LocalGroups implements Groups, Listing {
     return this.#table.count
   }
 
-  /** What groups take of the memory for them, about. */
+  /** The approximate memory that groups take, in bytes. */
   get groupBytes(): number {
     return this.#table.bytes.total
   }
 
-  /** Of the groups that were named; undefined while this process may not answer for them. */
+  /** Returns the metrics of the named groups, or undefined while this process may not answer for them. */
   figures(): ShownFigures | undefined {
     return this.#driver.figures((group) => this.#members.count(group.id, this.#knownOf(group)).standbys)
   }
@@ -390,7 +407,7 @@ export class LocalGroups implements Groups, Listing {
     return this.#driver.check()
   }
 
-  /** Lets calls end that are under way. With a reason, none of them is answered any more: all of them hear it. */
+  /** Waits for calls in flight. With a reason, none of them is answered, and all fail with it. */
   async close(reason?: ServiceError): Promise<void> {
     this.#pruning?.cancel()
     await this.#driver.stop(reason)
@@ -416,7 +433,7 @@ function memberOf({ nodeId, instance, metadata, renewedAtMs }: GroupLease) {
 
 type RenewalAnswer = 'refused' | 'extended' | RefusalData
 
-/** A class, because most questions are renewals: what they share is made once. */
+/** A class, because most requests are renewals, and its methods are created only once. */
 abstract class Renewal<T> implements Ask<RenewalAnswer, T> {
   readonly groupId: string
   protected readonly driver: GroupDriver
@@ -432,7 +449,7 @@ abstract class Renewal<T> implements Ask<RenewalAnswer, T> {
   protected abstract extended(group: Group, remainingMs: number): T
   protected abstract refused(standing: GroupStanding): T
 
-  /** What is refused now may be granted once the lease is longer. */
+  /** A renewal that is refused now may be granted once a write in flight has made the lease longer. */
   overtakes(answer: RenewalAnswer): boolean {
     return answer === 'extended'
   }
@@ -469,7 +486,7 @@ class OneRenewal extends Renewal<GroupStanding> {
 
 const nothingToRenew: Otherwise<ManyRenewed> = { otherwise: {} }
 
-/** Ten thousand of them come at once: of each nothing is said but what is asked for. */
+/** Ten thousand of these come at once, so each result contains only what is needed. */
 class OneOfMany extends Renewal<ManyRenewed> {
   constructor(driver: GroupDriver, nodeId: string, renewal: ManyRenewal, subject: string | undefined) {
     const [groupId, term, extendByMs] = renewal

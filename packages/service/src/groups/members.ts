@@ -3,7 +3,7 @@ import { noMetadata } from './group.ts'
 
 interface Sign {
   readonly atMs: number
-  /** Until when the node counts as live without another sign, on the monotonic clock. */
+  /** Until when the node counts as live without another heartbeat, on the monotonic clock. */
   readonly liveUntilMs: number
   readonly instance: string | undefined
   readonly metadata: MetadataText
@@ -12,24 +12,24 @@ interface Sign {
 
 type Member = Omit<MemberView, 'waiting' | 'live'>
 
-/** What {@link Members.note} knows beside a node and its metadata. */
+/** What {@link Members.note} takes besides a node and its metadata. */
 interface Noted {
   readonly instance?: string | undefined
   readonly liveUntilMs?: number
 }
 
-/** How long a node that sent a heartbeat, or is due to campaign again, may be late and still count as live. */
+/** How late a node that sent a heartbeat, or is due to campaign again, may be and still count as live. */
 export const lateMs = 30_000
 
-/** How many open watches are told of in one step. */
+/** How many open watches are reported in one step. */
 export const mostPresent = 512
 
-/** What a sign takes beside its texts, about. */
+/** The approximate size of an entry without its texts. */
 const signBytes = 200
 
 /**
- * Who takes part, as far as one can tell: nodes that gave a sign of life a while ago at most. It lives in memory only,
- * and it is bounded; no decision depends on it. The holder of the lease is not noted here: the lease says who it is.
+ * The nodes that take part, as far as is known: those that recently sent something. This is kept only in memory, it is
+ * bounded, and no decision depends on it. The holder of the lease is not recorded here, because the lease names it.
  */
 export class Members {
   readonly #groups = new Map<string, Map<string, Sign>>()
@@ -41,7 +41,7 @@ export class Members {
   constructor(options: {
     readonly memberTtlMs: number
     readonly maxMembersPerGroup: number
-    /** For all groups together, about. Default: 32 MiB. */
+    /** The approximate limit for all groups together. Default: 32 MiB. */
     readonly maxMemberBytes?: number | undefined
   }) {
     this.#ttlMs = options.memberTtlMs
@@ -53,7 +53,7 @@ export class Members {
     const { instance, liveUntilMs = -Infinity } = noted
     const signs = this.#groups.get(groupId) ?? new Map<string, Sign>()
     const bytes = signBytes + nodeId.length + metadata.length + (instance?.length ?? 0)
-    // Last in, last out: the oldest signs stand first, and the groups from which nothing was heard for longest.
+    // Move both to the end. So the oldest entries come first, and so do the groups that were silent for longest.
     this.#groups.delete(groupId)
     this.#groups.set(groupId, signs)
     this.#drop(signs, nodeId)
@@ -70,13 +70,13 @@ export class Members {
     }
   }
 
-  /** It is there. What it told about itself before stays. */
+  /** Records that the node is there, and keeps what it sent about itself before. */
   present(groupId: string, nodeId: string, nowMs: number, liveUntilMs: number): void {
     const { metadata = noMetadata, instance } = this.#groups.get(groupId)?.get(nodeId) ?? {}
     this.note(groupId, nodeId, metadata, nowMs, { instance, liveUntilMs })
   }
 
-  /** It said that it leads no more. It is back with its next sign. */
+  /** Records that the node has resigned. Its next heartbeat or campaign adds it again. */
   leave(groupId: string, nodeId: string): void {
     const signs = this.#groups.get(groupId)
     if (signs) this.#drop(signs, nodeId)
@@ -90,6 +90,13 @@ export class Members {
   #drop(signs: Map<string, Sign>, nodeId: string): void {
     this.#bytes -= signs.get(nodeId)?.bytes ?? 0
     signs.delete(nodeId)
+  }
+
+  /** Returns the approximate size of {@link list} as text. */
+  bytesOf(groupId: string): number {
+    let sum = 0
+    for (const { bytes } of this.#groups.get(groupId)?.values() ?? []) sum += bytes
+    return sum
   }
 
   list(
@@ -122,7 +129,7 @@ export class Members {
     if (last && (leads || known.nowMs - last.lastHeartbeatMs < this.#ttlMs)) {
       const sign = members.get(last.nodeId)
       const newer = sign?.lastHeartbeatMs !== undefined && sign.lastHeartbeatMs > last.lastHeartbeatMs
-      // Another start of the node is alive. That says nothing of the one that leads.
+      // Another start of the node is alive. That says nothing about the one that leads.
       const isOther = leads && sign?.instance !== undefined && sign.instance !== last.instance
       const shown = newer && !isOther ? { ...sign, instance: sign.instance ?? last.instance } : last
       members.set(last.nodeId, { ...shown, role: leads ? 'leader' : 'candidate' })
@@ -134,7 +141,7 @@ export class Members {
     })
   }
 
-  /** How many gave a sign of life lately, and how many of them count as live, without the leader. */
+  /** Returns how many nodes recently sent something, and how many of them count as live, without the leader. */
   count(
     groupId: string,
     { leaderId, waiting, nowMs, monotonicMs }: Parameters<Members['list']>[1],
@@ -150,7 +157,7 @@ export class Members {
     return { candidates: candidates + inLine, standbys: standbys + inLine }
   }
 
-  /** Drops what is too old, so that groups nobody asks about do not pile up. */
+  /** Drops old entries, so that groups that nobody asks about do not pile up. */
   prune(nowMs: number): void {
     for (const [groupId, signs] of this.#groups) {
       for (const [nodeId, { atMs }] of signs) {

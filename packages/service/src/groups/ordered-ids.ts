@@ -1,17 +1,17 @@
-/** More than this in one part, and it becomes two. */
+/** A part with more ids than this is split in two. */
 const mostInPart = 512
 
 /**
- * Ids in order, for pages of them. A list of sorted parts: to add one moves a part of one part, and a million take little
- * more memory than a plain list.
+ * Sorted ids, for paging. It is a list of sorted parts: adding an id moves only entries of one part, and a million ids
+ * take little more memory than a plain list.
  */
 export class OrderedIds {
   readonly #parts: string[][] = []
 
-  /** Once more is no change. */
+  /** Adding an id again has no effect. */
   add(id: string): void {
     const last = this.#parts.at(-1)
-    // As they come from a storage: in order.
+    // Ids loaded from a storage come in order.
     if (!last || id > (last.at(-1) ?? '')) {
       if (last && last.length < mostInPart) last.push(id)
       else this.#parts.push([id])
@@ -25,7 +25,7 @@ export class OrderedIds {
     if (part.length > mostInPart) this.#parts.splice(index + 1, 0, part.splice(mostInPart / 2))
   }
 
-  /** What comes after an id, up to a number of them; from the first on without it. */
+  /** Returns up to `most` ids after an id, or from the beginning if it is undefined. */
   after(id: string | undefined, most: number): string[] {
     const ids: string[] = []
     let index = id === undefined ? 0 : this.#partOf(id)
@@ -41,7 +41,7 @@ export class OrderedIds {
     return ids
   }
 
-  /** The last part that does not begin above the id. */
+  /** Returns the index of the last part that does not begin above the id. */
   #partOf(id: string): number {
     let low = 0
     let high = this.#parts.length - 1

@@ -1,7 +1,7 @@
 /**
- * Groups that the service keeps for itself, beside those of its clients, so that what it must remember is durable on
- * every storage, known to every replica, and part of every backup. No client can name one: ids of groups begin with a
- * letter or a digit. They come after all others.
+ * Groups that the service keeps for itself, next to those of its clients. What they record is durable on every storage,
+ * known to every replica, and part of every backup. No client can name one, because group ids begin with a letter or a
+ * digit. They sort after all others.
  */
 const mark = '~'
 

@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.ts'
 
 const patienceMs = 5_000
 
-/** How long callers wait for what may take long, or never end. What they wait for goes on. */
+/** A limit on how long callers wait for the storage. The work that they wait for continues. */
 export class Patience {
   readonly #clock: Clock
   readonly #waits = new Set<(reason: Error) => void>()
@@ -13,11 +13,11 @@ export class Patience {
     this.#clock = clock
   }
 
-  /** A storage that answers neither way for long: the caller hears that the outcome is not known. */
+  /** Rejects if the work takes too long. The outcome is unknown then. */
   for<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = this.#clock.setTimer(patienceMs, () => {
-        const message = `The storage has not answered for ${patienceMs} ms. Whether it was done is not known.`
+        const message = `The storage has not answered for ${patienceMs} ms. The outcome of this request is unknown.`
         fail(new ServiceError('BACKEND_UNAVAILABLE', message))
       })
       const settle = () => {
@@ -37,7 +37,7 @@ export class Patience {
     })
   }
 
-  /** Nobody waits any more: all of them hear this. */
+  /** Rejects all waits, now and from now on, with this reason. */
   end(reason: ServiceError): void {
     this.#over ??= reason
     for (const fail of this.#waits) fail(this.#over)

@@ -1,25 +1,25 @@
 import type { Clock, Timer } from 'tenure'
 import type { GroupLease } from './group.ts'
 
-/** Renewals of one group are reported this often at most. */
+/** Renewals of one group are reported at most this often. */
 const everyMs = 1_000
-/** Leases that are looked at before others may run. */
+/** How many leases are checked before other callbacks may run. */
 const perLook = 512
 
 interface Reported {
   readonly atMs: number
-  /** It was renewed again since. */
+  /** Whether it was renewed again since. */
   isOutdated: boolean
 }
 
 /**
- * Reports renewals, of each lease once a second at most. A lease that was renewed more often is reported once more at the
- * end of the second, as it is then: whoever listens knows the newest state after a second.
+ * Reports renewals, of each lease at most once a second. A lease that was renewed more often is reported once more at
+ * the end of the second, in its state then. So listeners know the newest state after at most a second.
  */
 export class RenewalNews {
   readonly #clock: Clock
   readonly #report: (lease: GroupLease) => void
-  /** Of the last second, in the order of their times. */
+  /** Reports of the last second, oldest first. */
   readonly #reported = new Map<GroupLease, Reported>()
   #timer: Timer | undefined
 
@@ -28,7 +28,7 @@ export class RenewalNews {
     this.#report = report
   }
 
-  /** A lease was renewed. */
+  /** Records that a lease was renewed. */
   note(lease: GroupLease): void {
     const reported = this.#reported.get(lease)
     if (reported) reported.isOutdated = true
@@ -59,7 +59,7 @@ export class RenewalNews {
       if (looked === perLook) return this.#arm(0)
       looked += 1
       this.#reported.delete(lease)
-      // The end of a lease is reported by itself.
+      // The end of a lease is reported separately.
       if (isOutdated && !lease.ended) this.#tell(lease)
     }
   }

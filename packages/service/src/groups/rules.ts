@@ -1,35 +1,35 @@
 /**
- * Who leads a group, as pure functions: `(group, claim, now)` gives what must be written before anybody is answered, or
- * an answer. They change nothing and wait for nothing. `LocalGroups` calls them while no write of the group is under way,
- * and begins the write in the same step.
+ * The rules of who leads a group, as pure functions. From `(group, claim, now)` they return what must be written before
+ * anyone is answered, or an answer. They change nothing and wait for nothing. `GroupDriver` calls them while no write
+ * of the group is in flight, and begins the write in the same step.
  *
- * The rules, each kept by a line below:
+ * Each of these rules is kept by a line below:
  *
- * - a term is granted only if no lease runs and nobody is held off, and it is above every term before;
- * - the same candidacy gets its own term back, and nothing more;
- * - what was promised is never shortened, and a promise that is longer than the storage knows is written first;
- * - a leader that the definition no longer allows is promised nothing more: its lease ends by itself;
- * - an end is written before anybody hears of it, and nothing brings an ended term back;
- * - a lease that was ended by force still keeps everybody else out until it would have run out.
+ * - A term is granted only if there is no live lease and no hold, and it is above every term before.
+ * - A repeated attempt gets its own term again, and nothing more.
+ * - A promise is never shortened, and a promise longer than the storage has recorded is written first.
+ * - A leader that the definition no longer allows is promised nothing more, and its lease expires.
+ * - An end is written before anyone is told about it, and nothing revives an ended term.
+ * - A lease that was ended by force still keeps everyone else out until it would have expired.
  */
 import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './groups.ts'
 import type { GroupRecord } from '../storage/storage.ts'
 import { shortSubject, type Room } from './group-bytes.ts'
 import { noMetadata, versionOf, type Group, type GroupLease, type Hold, type LeaseGrant } from './group.ts'
 
-/** What is judged by, beside the group and the claim. */
+/** What a decision depends on, besides the group and the claim. */
 export interface Now {
   readonly monotonicMs: number
-  /** Unix time, for people. */
+  /** In Unix milliseconds, for display only. */
   readonly wallMs: number
-  /** For groups that nobody defined. */
+  /** The policy of groups without a definition. */
   readonly policy: Policy
   readonly versionPrefix: string
-  /** The storage may have it that the newest lease has ended, though nobody heard of it. */
+  /** Whether the storage may have recorded that the newest lease ended, although nobody was told. */
   readonly doubtful: boolean
-  /** Why no further group may be kept. */
+  /** Why no more groups may be added. Undefined if there is room. */
   readonly noRoom: RefusalData | undefined
-  /** Why a group may not become as large as a write would make it. Default: it may. */
+  /** Returns why a group may not grow as much as a write would make it. Default: it may. */
   readonly room?: Room | undefined
 }
 
@@ -40,36 +40,36 @@ export type Step =
       readonly type: 'end'
       readonly reason: 'expired' | 'resigned'
       readonly mark?: string | undefined
-      /** Its holder did not end it, and may still work. */
+      /** Set if the holder did not end the lease itself and may still be working. */
       readonly hold?: Hold
     }
   | { readonly type: 'delete'; readonly hold: Hold | undefined }
   | { readonly type: 'define'; readonly definition: Definition; readonly isNew: boolean }
-  /** Nothing is taken from the lease: a longer promise, a carry. */
+  /** Takes nothing away from the lease: a longer promise, or a checkpoint. */
   | { readonly type: 'add'; readonly promisedMs: number; readonly carry: string }
   /** The lease ended long ago: its metadata is dropped, or all of it. */
   | { readonly type: 'trim'; readonly dropped: 'metadata' | 'group' }
-  /** All stays as it is, and the storage knows it for certain. */
+  /** Nothing changes, but the storage has it for certain. */
   | { readonly type: 'confirm' }
 
-/** The whole of a group as it is to be kept, and what that means. */
+/** The complete record of a group to be written, and what becomes true with it. */
 export interface GroupWrite {
   readonly record: GroupRecord
   readonly step: Step
 }
 
-/** What is to be done: write, then answer; or answer at once. */
+/** The decision: write and then answer, or answer at once. */
 export type Ruling<Answer> = { readonly write: GroupWrite } | { readonly answer: Answer }
 
 /**
- * How far above a group's highest term `after_term` may be. A restored backup skips a million terms, so a client may know
- * a term that is that far ahead. With more per grant, a candidate could use up all terms of a shared group within hours.
+ * How far above a group's highest term `after_term` may be. A restored backup skips a million terms, so a client may
+ * know a term that far ahead. With a larger limit, a candidate could use up all terms of a shared group within hours.
  */
 const farthestTerms = 2 ** 20
-/** The same for an administrator, who may have to go on from terms that another service granted. */
+/** The same for an administrator, who may have to continue from terms that another service granted. */
 const farthestTermsOfAdministrator = 2 ** 32
 
-/** `wait`: it may be granted later. `isFirst`: nobody is before it in line. */
+/** `wait`: it may be granted later. `isFirst`: it is first in the campaign queue. */
 export function judgeCampaign(
   group: Group,
   claim: CampaignClaim & { readonly isFirst: boolean },
@@ -96,7 +96,7 @@ export function judgeCampaign(
 function granted(group: Group, claim: CampaignClaim, now: Now): Ruling<RefusalData> {
   const term = Math.max(group.term, claim.afterTerm ?? 0) + 1
   if (!Number.isSafeInteger(term)) {
-    return { answer: { code: 'CONFLICT', message: `Group "${group.id}" has used its last term.`, details: {} } }
+    return { answer: { code: 'CONFLICT', message: `Group "${group.id}" has used all its terms.`, details: {} } }
   }
   if (group.deleted && now.noRoom) return { answer: now.noRoom }
   const { nodeId, attempt, instance, ttlMs, mark } = claim
@@ -117,7 +117,7 @@ function fitting(group: Group, write: GroupWrite, { room }: Now): Ruling<Refusal
   return refusal ? { answer: refusal } : { write }
 }
 
-/** `extended`: in memory alone. */
+/** `extended`: only in memory. */
 export function judgeRenewal(group: Group, claim: RenewClaim, now: Now): Ruling<'refused' | 'extended' | RefusalData> {
   const { lease } = group
   if (!lease || !matches(lease, claim, now) || !lease.isLive(now.monotonicMs)) return refused
@@ -132,11 +132,11 @@ export function judgeRenewal(group: Group, claim: RenewClaim, now: Now): Ruling<
   return fitting(group, { record, step: { type: 'add', promisedMs, carry } }, now)
 }
 
-// One for all: of all claims these are the most.
+// Shared objects, because renewals are the most frequent claims.
 const refused = { answer: 'refused' } as const
 const extended = { answer: 'extended' } as const
 
-/** `done`: it had ended before. */
+/** `done`: it had already ended. */
 export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
   const { lease } = group
   if (!lease || !isHolder(lease, claim)) return refused
@@ -146,8 +146,8 @@ export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ru
 }
 
 /**
- * An administrator ends a term. Its holder hears of it when it renews, and has been promised its lease: nobody else leads
- * before that is over, even after a restart.
+ * An administrator ends a term by force. The holder learns of it at its next renewal. Until then it may rely on its
+ * lease, so nobody else leads before the lease would have expired, even after a restart.
  */
 export function judgeDeposition(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
   const { lease } = group
@@ -157,14 +157,14 @@ export function judgeDeposition(group: Group, claim: HolderClaim, now: Now): Rul
   return ended(group, now, { reason: 'resigned', hold: holdOf(lease, now) })
 }
 
-/** Whether a lease has run out. `known`: nothing has to be written before the group can be shown as it is. */
+/** Checks whether a lease has expired. `known`: nothing has to be written before the group can be shown. */
 export function judgeExpiry(group: Group, now: Now): Ruling<'known'> {
   const { lease } = group
   const isKnown = !lease || lease.ended || lease.isLive(now.monotonicMs)
   return isKnown ? { answer: 'known' } : ended(group, now, { reason: 'expired' })
 }
 
-/** A group that has a leader is deleted by force only. */
+/** A group with a leader is deleted only by force. */
 export function judgeRemoval(group: Group, claim: { readonly force: boolean }, now: Now): Ruling<RefusalData> {
   const { lease } = group
   const isLive = lease?.isLive(now.monotonicMs) ?? false
@@ -172,7 +172,7 @@ export function judgeRemoval(group: Group, claim: { readonly force: boolean }, n
     const message = `Group "${group.id}" has a leader. Let it resign, or add ?force=true.`
     return { answer: { code: 'CONFLICT', message, details: {} } }
   }
-  // Its lease has been promised to somebody: nobody else leads before it is over, even after a restart.
+  // The holder may rely on its lease, so nobody else leads before it would have expired, even after a restart.
   const hold = lease && isLive ? holdOf(lease, now) : undefined
   const { min: _min, max: _max, allowed: _allowed, carry: _carry, ...kept } = recordOf(group, now)
   const record = { ended: 'deleted', ...kept, deleted: true, ...(hold && { heldMs: hold.heldMs }) } as const
@@ -180,8 +180,9 @@ export function judgeRemoval(group: Group, claim: { readonly force: boolean }, n
 }
 
 /**
- * What is dropped of a group whose lease ended long ago. A group that somebody defined, and one with a carry, which the
- * next leader needs, stay for good; the term stays in any case. Nothing is dropped while the group is held or waited for.
+ * Decides what to drop of a group whose lease ended long ago. A defined group stays for good, and so does one with a
+ * checkpoint, which the next leader needs. The term stays in any case. Nothing is dropped while the group has a hold or
+ * a campaign queue.
  */
 export function judgeTrim(group: Group, what: 'metadata' | 'group', now: Now): Ruling<'kept' | 'later'> {
   const { lease, deleted, definition, carry } = group
@@ -197,7 +198,7 @@ export function judgeTrim(group: Group, what: 'metadata' | 'group', now: Now): R
   return { write: { record, step: { type: 'trim', dropped: 'metadata' } } }
 }
 
-/** What is left may be more than was promised: after a restart each lease lasts for a grace beyond that. */
+/** The remaining time may be longer than the promise: after a restart each lease lasts for an additional grace. */
 function holdOf({ expiresAtMs, promisedMs }: GroupLease, { monotonicMs }: Now): Hold {
   return { untilMs: expiresAtMs, heldMs: Math.max(promisedMs, expiresAtMs - monotonicMs) }
 }
@@ -210,7 +211,7 @@ export function judgeDefinition(
   const before = group.deleted ? undefined : group.definition
   if (before && isSameDefinition(before, claim.definition)) return { answer: 'same' }
   if (before && !claim.replace) {
-    const message = `Group "${group.id}" exists with another definition. PUT changes it.`
+    const message = `Group "${group.id}" already exists with another definition. Use PUT to change it.`
     return { answer: { code: 'CONFLICT', message, details: {} } }
   }
   if (group.deleted && now.noRoom) return { answer: now.noRoom }
@@ -219,7 +220,7 @@ export function judgeDefinition(
   return fitting(group, { record, step: { type: 'define', definition: claim.definition, isNew: !before } }, now)
 }
 
-/** Why a node may not take part. */
+/** Returns why a node may not take part, or undefined if it may. */
 export function refusalOfNode(group: Group, nodeId: string, standing = 'not allowed'): RefusalData | undefined {
   if (!group.definition || isAllowed(group.definition, nodeId)) return undefined
   return { code: 'UNAUTHORIZED', message: `Node "${nodeId}" is ${standing} in group "${group.id}".`, details: {} }
@@ -234,14 +235,14 @@ function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Poli
   if (ttlMs >= minTtlMs && ttlMs <= maxTtlMs) return undefined
   return {
     code: 'INVALID_TTL',
-    message: `${field} is ${ttlMs}; group "${group.id}" takes ${minTtlMs} to ${maxTtlMs}.`,
+    message: `${field} is ${ttlMs}; group "${group.id}" allows ${minTtlMs} to ${maxTtlMs}.`,
     details: { min_ttl_ms: minTtlMs, max_ttl_ms: maxTtlMs },
   }
 }
 
 /**
- * Terms only rise, so a term from far ahead takes all terms below it away from the group, for good. The claim is refused:
- * a lower term than it asks for could be one that its sender knows to be used.
+ * Terms only rise, so granting a term from far ahead would use up all terms below it for good. The claim is refused,
+ * because a lower term than it asks for could be one that its sender knows to be used.
  */
 function refusalOfAfterTerm({ id, term }: Group, claim: CampaignClaim): RefusalData | undefined {
   const { afterTerm = 0, byAdministrator = false } = claim
@@ -252,12 +253,12 @@ function refusalOfAfterTerm({ id, term }: Group, claim: CampaignClaim): RefusalD
     : 'If this service replaces the one that granted it, let an administrator campaign once with this after_term, and resign.'
   return {
     code: 'INVALID_REQUEST',
-    message: `after_term is ${afterTerm}, and the highest term of group "${id}" is ${term}; it may be at most ${bound} above that. ${advice}`,
+    message: `after_term is ${afterTerm}, but the highest term of group "${id}" is ${term}; after_term may be at most ${bound} above it. ${advice}`,
     details: { highest_term: term },
   }
 }
 
-/** A node whose start is not known on both sides is known by its id and term alone. */
+/** If the start of the node is not known on both sides, only its id and term identify it. */
 function isHolder(lease: GroupLease, { nodeId, term, instance }: HolderClaim): boolean {
   const isOtherStart = instance !== undefined && lease.instance !== undefined && instance !== lease.instance
   return lease.nodeId === nodeId && lease.term === term && !isOtherStart
@@ -280,7 +281,10 @@ function confirmed(group: Group, now: Now): Ruling<never> {
   return { write: { record: recordOf(group, now), step: { type: 'confirm' } } }
 }
 
-/** What is kept of a group as it is. A hold that is over must not be imposed again by the next restart. */
+/**
+ * Returns the record of a group in its current state. A hold that is over is left out, so that the next restart does
+ * not impose it again.
+ */
 export function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
   const { lease, definition, hold } = group
   return {

@@ -1,20 +1,20 @@
 import type { Clock, Timer } from 'tenure'
 
 const tickMs = 100
-/** A longer time without a tick is a stall: of the machine, of the disk, of this process. */
+/** A longer time without a tick is a stall: of the machine, the disk, or this process. */
 const stallMs = 500
 
 /**
- * A clock that knows how long this process stood still. Renewals that came meanwhile wait in their sockets; if a stall
- * counted in full, their leases would be over before anybody could have looked at them.
+ * A clock that measures how long this process was stalled. Renewals that arrive during a stall wait in their sockets.
+ * If the stall counted in full, their leases would expire before the service could process them.
  *
- * So a stall is forgiven, to each lease up to a quarter of its duration since it was last extended:
+ * So a stall is forgiven, for each lease up to a quarter of its duration since it was last extended. This is:
  *
- * - safe, because a lease only ever lasts longer by it. A holder counts from when it sent its last renewal that was
- *   confirmed, and so believes in no moment that comes after what was promised;
- * - bounded, because otherwise anyone who makes the service stall could keep a lease from ending. More would help nobody:
- *   a holder that renews in time has most of its lease left when a stall begins, and one that was not answered for the
- *   rest of it has given up by itself.
+ * - safe, because it only makes a lease last longer. A holder counts from when it sent its last confirmed renewal, and
+ *   so never believes in its lease beyond what was promised;
+ * - bounded, because otherwise anyone who can stall the service could keep a lease from expiring. A higher limit would
+ *   help nobody: a holder that renews in time has most of its lease left when a stall begins, and one that got no
+ *   answer for the rest of it has stepped down by itself.
  */
 export class ServingClock implements Clock {
   readonly #clock: Clock
@@ -29,8 +29,8 @@ export class ServingClock implements Clock {
   }
 
   /**
-   * In all, with the stall that goes on now. Measured between ticks and not between looks at the clock: a turn of the
-   * event loop that takes long looks at it all the time, for the callers whom it serves, and all others wait.
+   * The total time stalled, including a stall in progress. It is measured between ticks, not between reads of the
+   * clock: a long turn of the event loop reads the clock all the time for the callers it serves, while all others wait.
    */
   get stalledMs(): number {
     return this.#stalledMs + this.#stallBefore(this.#clock.monotonicMs())

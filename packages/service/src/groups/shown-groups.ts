@@ -3,51 +3,53 @@ import { groupMatcher } from '../auth/rights.ts'
 import type { Group } from './group.ts'
 import { isOwnGroup } from './own-groups.ts'
 
-/** How many groups have figures of their own: each has a few series, and Prometheus keeps every one that it ever saw. */
+/**
+ * How many groups have their own metrics. Each has a few series, and Prometheus keeps every series that it ever saw.
+ */
 export const mostShown = 1_000
 
-/** How one group stands, for alerts. */
+/** The state of one group, for alerts. */
 export interface GroupFigures {
   readonly groupId: string
-  /** By the clock: a lease that has run out is over, even if that could not be written. */
+  /** By the clock: an expired lease has no leader, even if its end could not be written. */
   readonly hasLeader: boolean
   readonly term: number
-  /** 0 while nobody leads. */
+  /** 0 without a leader. */
   readonly remainingMs: number
-  /** Live candidates beside the leader. */
+  /** Live candidates besides the leader. */
   readonly standbys: number
-  /** Since a term began or ended, as far as this process knows. */
+  /** The time since a term last began or ended, as far as this process knows. */
   readonly sinceChangeMs: number
 }
 
 export interface ShownFigures {
   readonly shown: readonly GroupFigures[]
-  /** How many were named, and have none because there are too many. */
+  /** How many groups match but have no metrics of their own because there are too many. */
   readonly leftOut: number
 }
 
 interface Tracked {
-  /** Undefined: it does not exist. */
+  /** Undefined if the group does not exist. */
   group: Group | undefined
-  /** When a term last began or ended, on the monotonic clock. Undefined: not since the start. */
+  /** When a term last began or ended, on the monotonic clock. Undefined if none has since the start. */
   changedAtMs: number | undefined
 }
 
 /**
- * The groups that somebody named, so that they have figures of their own. Those that are named in full always have them,
- * even if nobody has campaigned yet: an alert must see that too. Of those that match a pattern, the ones that were there
- * first have them; a group that has them keeps them for as long as it exists.
+ * The groups that the operator selected to have their own metrics. A group named in full always has them, even if
+ * nobody has campaigned yet, because an alert must see that too. Of the groups that match a pattern, the earliest have
+ * them. A group keeps its metrics for as long as it exists.
  */
 export class ShownGroups {
   readonly #clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly #named: ReadonlySet<string>
   readonly #matches: (groupId: string) => boolean
   readonly #tracked = new Map<string, Tracked>()
-  /** Those that match and are too many, in the order in which they came. */
+  /** Matching groups beyond the limit, in the order in which they were added. */
   readonly #leftOut = new Map<string, Group>()
   #startedAtMs = 0
 
-  /** `patterns` are ids, at most {@link mostShown}; `*` stands for any run of characters. */
+  /** `patterns` are at most {@link mostShown} ids. `*` matches any characters. */
   constructor(patterns: readonly string[], clock: Pick<Clock, 'monotonicMs' | 'wallMs'>) {
     this.#clock = clock
     this.#named = new Set(patterns.filter((each) => !each.includes('*')))
@@ -56,12 +58,12 @@ export class ShownGroups {
     for (const id of this.#named) this.#track(id, undefined)
   }
 
-  /** Nothing is known of changes before this moment. */
+  /** Changes before this moment are not known. */
   start(nowMs: number): void {
     this.#startedAtMs = nowMs
   }
 
-  /** The group exists. Once more is no change. */
+  /** Adds an existing group. Adding it again has no effect. */
   add(group: Group): void {
     const tracked = this.#tracked.get(group.id)
     if (tracked) tracked.group = group
@@ -84,12 +86,12 @@ export class ShownGroups {
     this.#track(next.id, next)
   }
 
-  /** A term of the group began or ended. */
+  /** Records that a term of the group began or ended. */
   changed({ id, lease }: Group): void {
     const tracked = this.#tracked.get(id)
     if (!tracked) return
     const nowMs = this.#clock.monotonicMs()
-    // It may have been possible only later to write that it had run out.
+    // The expiry may have been written later than it happened.
     tracked.changedAtMs = lease?.end === 'expired' ? Math.min(nowMs, lease.expiresAtMs) : nowMs
   }
 
@@ -123,7 +125,7 @@ export class ShownGroups {
     const lease = group?.lease
     if (lease && !lease.ended && !lease.isLive(nowMs)) return nowMs - lease.expiresAtMs
     if (changedAtMs !== undefined) return nowMs - changedAtMs
-    // From before the start: of a lease that goes on, the wall clock tells when it began.
+    // The lease began before the start, so only the wall clock tells when.
     if (lease?.isLive(nowMs)) return Math.max(0, this.#clock.wallMs() - lease.acquiredAtMs)
     return nowMs - this.#startedAtMs
   }

@@ -7,20 +7,23 @@ import { HeadCheck } from './head.ts'
 import { pagePaths } from './routes/page.ts'
 import type { App, Service } from './service.ts'
 
-/** Everybody may ask whether the process answers, and whether it can work; and load the page, without what it shows. */
+/** Routes without authentication: anyone may check the health of the process, and load the page without its data. */
 const openRoutes = new Set<string | undefined>(['/healthz', '/readyz', ...pagePaths])
-/** How long the answer to a large body waits that is refused because of its sender. */
+/** How long the response to a refused large body is delayed. */
 const refusedMs = 1_000
 
 type Done = (error?: Error) => void
 
-/** From the first line of a request until its sender is identified. Without promises: renewals are many. */
+/**
+ * Runs from the first line of a request until its sender is identified. It uses no promises, because there are many
+ * renewals.
+ */
 export function admitRequests(app: App, service: Service, connections: Connections): void {
   const { authenticator, metrics, revocations } = service
   const { clusterId } = service.state
   const head = new HeadCheck(service.allowedHosts)
   const identify = (request: FastifyRequest, done: Done) => {
-    // Taken first: a reload in the meantime makes the result outdated.
+    // Read first: a reload in the meantime makes the result outdated.
     const { generation } = authenticator
     const known = (identity: Identity) => {
       request.identity = identity
@@ -43,17 +46,17 @@ export function admitRequests(app: App, service: Service, connections: Connectio
     else known(identity)
   }
   app.addHook('onRequest', (request, reply, done) => {
-    // The routes of the page, whose files may be kept, replace the second one.
+    // The routes of the page override the second header, because its files may be cached.
     void reply.headers({ 'tenure-cluster-id': clusterId, 'cache-control': 'no-store' })
     try {
       head.check(request.raw, request.routeOptions.config.isRefused === true)
-      // A client of one cluster must get no grant from another one that is now at the same address.
+      // A client of one cluster must not get a grant from another cluster that now has the same address.
       const meant = request.headers['tenure-cluster-id']
       if (meant !== undefined && meant !== clusterId) {
-        throw new ServiceError('INVALID_REQUEST', 'This service keeps the data of another cluster.')
+        throw new ServiceError('INVALID_REQUEST', 'This service has the data of another cluster. Check the address.')
       }
     } catch (error) {
-      // What follows on this connection may be the rest of this request.
+      // The next bytes on this connection may be the rest of this request.
       void reply.header('connection', 'close')
       return done(error as Error)
     }
@@ -84,7 +87,7 @@ export function admitRequests(app: App, service: Service, connections: Connectio
   })
 }
 
-/** Charges a request and its body. Returns what gives back the place that a large body takes. */
+/** Charges a request and its body. Returns a function that frees the slot of a large body, if it takes one. */
 function admitBody({ limits }: Service, request: FastifyRequest): (() => void) | undefined {
   limits.request(request)
   const { takesPart, administers } = request.routeOptions.config
@@ -101,8 +104,8 @@ function admitBody({ limits }: Service, request: FastifyRequest): (() => void) |
 }
 
 /**
- * The rest of a large body is read after the answer, and dropped. A client that sends the next one at once would have
- * it read as fast as the network carries it.
+ * Delays the response to a large body that is refused. The rest of the body is read and dropped after the response, so
+ * a client that sends the next one at once would otherwise have it read at full network speed.
  */
 function refuse({ clock }: Service, request: FastifyRequest, error: Error, done: Done): void {
   if (announcedBytes(request) <= largeBytes) return done(error)

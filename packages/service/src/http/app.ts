@@ -2,6 +2,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { LogController, type FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
 import { open } from '../auth/access.ts'
 import { ServiceError } from '../errors.ts'
 import { anonymous } from '../fair-queue.ts'
@@ -23,12 +24,12 @@ import type { App, Service } from './service.ts'
 /** In the order of the OpenAPI document. */
 const routes = [...electionRoutes, renewManyRoute, ...groupRoutes, ...watchRoutes, ...operationRoutes, pageRoute]
 
-/** The HTTP side of the service. */
+/** Builds the HTTP server of the service. */
 export async function buildApp(service: Service): Promise<{ app: App; connections: Connections }> {
   const app = createServer(service)
   guardRequests(app, service)
   const connections = new Connections(app.server, service.limits.options, service.clock)
-  // Node silently drops headers above its limit. The head check refuses them, and their total size is bounded anyway.
+  // Node silently drops headers above its limit. The head check refuses them, and their total size is limited anyway.
   app.server.maxHeadersCount = 0
   app.server.on('checkExpectation', refuseExpectation)
   parseBodies(app, service.limits)
@@ -39,7 +40,7 @@ export async function buildApp(service: Service): Promise<{ app: App; connection
   app.decorateRequest('bodyBytes', 0)
   admitRequests(app, service, connections)
   app.setNotFoundHandler(() => {
-    throw new ServiceError('NOT_FOUND', 'There is no such route.')
+    throw new ServiceError('NOT_FOUND', 'This route does not exist.')
   })
   await describeApi(app, service)
   for (const addRoute of routes) addRoute(app, service)
@@ -58,15 +59,15 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
     // Node checks its timeouts only this often. Its default of 30 s would turn 10 s into up to 40 s.
     connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.headersTimeoutMs / 4)),
     insecureHTTPParser: false,
-    // The head check requires it, and answers in the shape of all errors.
+    // The head check requires it, and answers with the service's own error response.
     requireHostHeader: false,
   }
   const app = fastify({
     loggerInstance: logger,
-    // One line per request costs more than a renewal; failures are logged where they are answered.
+    // One line per request costs more than a renewal. Failures are logged where they are answered.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
-    // A client that still has a connection gets its answer, and the connection is closed with it.
+    // A client that still has a connection gets its response, and then the connection is closed.
     return503OnClosing: false,
     bodyLimit: bodyBytes,
     requestTimeout: limits.requestTimeoutMs,
@@ -83,7 +84,8 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
         ...tls,
         handshakeTimeout: limits.headersTimeoutMs,
         requestCert: tls.ca !== undefined,
-        // Probes have no certificate, and others may show a token. Each request decides what a certificate is worth.
+        // Probes have no certificate, and other clients may use a token. Each request decides what a certificate is
+        // worth.
         rejectUnauthorized: false,
       },
     }),
@@ -92,22 +94,24 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
   return app.setErrorHandler(answer)
 }
 
-/** Each request passes the gate before the framework sees it. */
+/** Passes each request through the gate before the framework sees it. */
 function guardRequests({ server }: App, { authenticator, fairQueue }: Service): void {
   const [handle] = server.listeners('request') as Parameters<RequestGate['guard']>
   if (!handle) throw new TypeError('the server has no handler')
   server.removeAllListeners('request')
-  // Without authentication every connection has its own turns: an address says nothing on one machine.
+  // Without authentication every connection takes its own turns: on one machine an address says nothing.
   const laneOf = (request: IncomingMessage) =>
     authenticator === open ? request.socket : (authenticator.recall(request) ?? anonymous)
-  server.on('request', new RequestGate(fairQueue, laneOf).guard(handle))
+  const gate = new RequestGate(fairQueue, laneOf)
+  server.on('request', gate.guard(handle))
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => gate.meet(socket))
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY']
 
 /**
- * A path that exists answers other methods with those that it has. Called before the routes are added; returns what is
- * called after them.
+ * Makes existing paths answer other methods with the list of their methods. Call it before the routes are added, and
+ * call the returned function after that.
  */
 function otherMethods(app: App): () => void {
   const known = new Map<string, string[]>()
@@ -124,7 +128,7 @@ function otherMethods(app: App): () => void {
         config: { isRefused: true },
         onRequest(_request, reply, done) {
           void reply.header('allow', allow)
-          done(new ServiceError('INVALID_REQUEST', `The methods of this path are: ${allow}.`, { status: 405 }))
+          done(new ServiceError('INVALID_REQUEST', `This path only supports: ${allow}.`, { status: 405 }))
         },
         handler: () => {},
       })

@@ -6,13 +6,13 @@ import { isBatch, isQuicklyParsed } from './json.ts'
 import type { Limits } from './limits.ts'
 import type { App } from './service.ts'
 
-/** The largest body, but for a batch. */
+/** The size limit of all bodies except batches. */
 export const bodyBytes = 65_536
 export const batchBodyBytes = 4 * 2 ** 20
 /** A larger body waits for its turn. */
 export const largeBytes = 65_536
 
-/** How large the body is going to be: at most what the route accepts. */
+/** Returns the expected size of the body, at most what the route accepts. */
 export function announcedBytes(request: FastifyRequest): number {
   const { headers, routeOptions } = request
   const { bodyLimit } = routeOptions
@@ -26,17 +26,17 @@ export function isAnnounced({ headers }: FastifyRequest): boolean {
 
 type Done = (error: Error | null, value?: unknown) => void
 
-/** Reads bodies as JSON that every parser understands alike, and large ones in turns. */
+/** Parses bodies as JSON that every parser reads in the same way. Large bodies take turns. */
 export function parseBodies(app: App, limits: Limits): void {
   const withoutPrototypes = app.getDefaultJsonParser('error', 'error')
   const parse = (request: FastifyRequest, body: Buffer, done: Done): void => {
-    // Other bytes would be replaced on reading, and two names could become one.
+    // Invalid bytes would be replaced when decoded, and two names could become one.
     if (!isUtf8(body)) return done(malformed('The body must be UTF-8.'))
     if (request.routeOptions.config.isBatch) return parseBatch(body, done)
-    if (!isQuicklyParsed(body)) return done(malformed('The body is too deep or too long.'))
+    if (!isQuicklyParsed(body)) return done(malformed('The body is nested too deeply, or has too many values.'))
     const text = body.toString()
     void withoutPrototypes(request, text, (error, value) => {
-      if (!error && hasKeyTwice(text)) return done(malformed('An object of the body has a key twice.'))
+      if (!error && hasKeyTwice(text)) return done(malformed('An object in the body has a duplicate key.'))
       done(error, value)
     })
   }
@@ -55,7 +55,7 @@ export function parseBodies(app: App, limits: Limits): void {
 }
 
 function parseBatch(body: Buffer, done: Done): void {
-  const outline = 'node_id and renewals; each of these has group_id, term and extend_by_ms, each of them once'
+  const outline = 'node_id and renewals, each once; each renewal has group_id, term, and extend_by_ms, each once'
   if (!isBatch(body)) return done(malformed(`The body must be a batch: ${outline}.`))
   try {
     done(null, JSON.parse(body.toString()))

@@ -1,4 +1,4 @@
-/** What limits are counted with: rates, places and turns, by subject. */
+/** What limits are built from: rates, slots, and turns, by subject. */
 
 const mostBuckets = 10_000
 
@@ -21,24 +21,24 @@ export class Budget {
     return this.#buckets.size
   }
 
-  /** How long to wait; 0 if it was taken. `paid` was taken for the same thing just before. */
+  /** Returns how long to wait, or 0 if the tokens were taken. `paid` was taken for the same request just before. */
   take(subject: string, weight: number, nowMs: number, paid = 0): number {
     const bucket = this.#bucketOf(subject, nowMs)
-    // What weighs more than the bucket holds passes when the bucket is full, and is paid for afterwards.
+    // A weight above the bucket's size passes when the bucket is full, and is paid for afterwards.
     const needed = Math.min(weight, this.#burst - paid)
     if (bucket.tokens < needed) return Math.max(1, Math.ceil((needed - bucket.tokens) / this.#perMs))
     bucket.tokens -= weight
     return 0
   }
 
-  /** Takes it even if the bucket has too little. */
+  /** Takes the tokens even if the bucket has too few. */
   charge(subject: string, weight: number, nowMs: number): void {
     this.#bucketOf(subject, nowMs).tokens -= weight
   }
 
   #bucketOf(subject: string, nowMs: number): { tokens: number; atMs: number } {
     const bucket = this.#buckets.get(subject) ?? { tokens: this.#burst, atMs: nowMs }
-    // The first one is the least recently used: it is the fullest, and least is lost with it.
+    // The first one is the least recently used. It is the fullest, so dropping it loses the least.
     this.#buckets.delete(subject)
     this.#buckets.set(subject, bucket)
     for (const oldest of this.#buckets.keys()) {
@@ -51,7 +51,7 @@ export class Budget {
   }
 }
 
-/** Places that are taken and left again. Subjects that hold none are not remembered. */
+/** Slots that are taken and released. Subjects without a slot are not remembered. */
 export class Places {
   readonly #held = new Map<string, number>()
   readonly #mostEach: number
@@ -71,7 +71,10 @@ export class Places {
     return this.#all
   }
 
-  /** Returns what leaves the places, once; undefined if none is free. A subject that gets one gets its whole weight. */
+  /**
+   * Returns a function that releases the slots, to be called once, or undefined if none is free. A subject that gets a
+   * slot gets its whole weight.
+   */
   enter(subject: string, weight = 1): (() => void) | undefined {
     const held = this.#held.get(subject) ?? 0
     if (held >= this.#mostEach || this.#all >= this.#most) return undefined
@@ -92,15 +95,15 @@ interface Turn {
 }
 
 /**
- * Turns of requests whose parsing takes milliseconds: one per subject at a time, in the order of arrival, and one begun
- * in each turn of the event loop, so that everything small is answered in between.
+ * Turns for requests whose parsing takes milliseconds. Each subject has one at a time, in the order of arrival. One
+ * turn begins per turn of the event loop, so that small requests are answered in between.
  */
 export class Turns {
   readonly #busy = new Set<string>()
   readonly #waiting: Turn[] = []
   #scheduled = false
 
-  /** Returns what ends the turn, even before it has begun. */
+  /** Returns a function that ends the turn, even before it has begun. */
   take(subject: string, begin: () => void): () => void {
     let state: 'waiting' | 'begun' | 'over' = 'waiting'
     const turn = {

@@ -11,21 +11,22 @@ import type { Limits } from './limits.ts'
 import type { Service } from './service.ts'
 
 const drainLookMs = 50
-/** This part of all connections may be without an identity. */
+/** At most this fraction of all connections (1/n) may be unidentified. */
 const unknownPart = 4
 
 /**
- * The connections of a server: which of them make room, how long an answer may be unread, and how all of them end.
+ * The connections of a server: which of them make room for others, how long a response may stay unread, and how all of
+ * them end.
  *
- * A server that closes waits for all its connections, and some would take long: those that nobody uses, those of a
- * client that has stopped reading, and those that never sent anything, which nothing counts as idle.
+ * A server that closes waits for all its connections, and some would take long: unused ones, those of a client that has
+ * stopped reading, and those that never sent anything, which Node does not count as idle.
  */
 export class Connections {
   readonly #server: Server
   readonly #clock: Clock
   readonly #limits: LimitOptions
   readonly #room: ConnectionRoom
-  /** What answers are written to: with TLS, the encrypted socket. */
+  /** The sockets that responses are written to. With TLS, this is the encrypted socket. */
   readonly #readers = new Map<Socket, { readonly taken: number; readonly sinceMs: number } | undefined>()
 
   constructor(server: Server, limits: LimitOptions, clock: Clock) {
@@ -56,7 +57,9 @@ export class Connections {
     server.once('close', () => timer.cancel())
   }
 
-  /** The sender of a request on this connection has authenticated: it stays when others make room. */
+  /**
+   * Records that the sender of a request on this connection has authenticated, so that it stays when others make room.
+   */
   identify(socket: Socket): void {
     this.#room.identify(socket)
   }
@@ -65,14 +68,14 @@ export class Connections {
     this.#room.closeAll()
   }
 
-  /** Ends connections as they fall idle until `closed` settles, and after `graceMs` all that are left. */
+  /** Ends connections as they become idle until `closed` settles, and after `graceMs` all that are left. */
   async drain(closed: Promise<unknown>, graceMs: number): Promise<void> {
     for (const socket of this.#room.sockets) if (socket.bytesRead === 0) socket.destroy()
     let done = false
     const untilMs = this.#clock.monotonicMs() + graceMs
     const look = () => {
       if (done) return
-      // A request that was under way when the server began to close has left its connection open.
+      // A request that was in flight when the server began to close has left its connection open.
       this.#server.closeIdleConnections()
       if (this.#clock.monotonicMs() < untilMs) return void this.#clock.setTimer(drainLookMs, look)
       this.closeAll()
@@ -86,16 +89,16 @@ export class Connections {
   }
 
   #addReader(socket: Socket): void {
-    // Each request that waits listens for the end of its connection, and several may wait on one.
+    // Each waiting request listens for the end of its connection, and several may wait on one.
     socket.setMaxListeners(0)
     this.#readers.set(socket, undefined)
     socket.once('close', () => this.#readers.delete(socket))
   }
 
   /**
-   * Node has a timeout for slow senders, but not for slow readers. An answer of which nothing was read for that long
-   * holds memory for a client that will not come back. And if all unread answers together take too much memory, the
-   * connections with the most go first.
+   * Closes connections with unread responses. Node has a timeout for slow senders, but not for slow readers. A response
+   * of which nothing was read for that long holds memory for a client that will not come back. If all unread responses
+   * together take too much memory, the connections with the most go first.
    */
   #cutUnread(): void {
     const { answerTimeoutMs, maxAnswerBytes } = this.#limits
@@ -121,7 +124,7 @@ export class Connections {
   }
 }
 
-/** A hook for routes whose answers may be large: they count until they are read. */
+/** A hook for routes with large responses. It counts a response until it is read. */
 export function countUnread(limits: Limits) {
   return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: (error?: Error | null) => void) => {
     request.leaveTurn?.()
@@ -135,13 +138,16 @@ export function countUnread(limits: Limits) {
   }
 }
 
-/** Calls back once the answer is sent or its reader has gone, even if that was long ago: the event comes only once. */
+/**
+ * Calls back once the response is sent or its reader has disconnected, even if that was long ago: the event is emitted
+ * only once.
+ */
 export function onceGone({ raw }: FastifyReply, gone: () => void): void {
   if (raw.closed || raw.destroyed) gone()
   else raw.once('close', gone)
 }
 
-/** Whether the identity of the caller still holds. */
+/** Returns whether the caller's identity is still valid. */
 export function isStillKnown(service: Service, { identity, generation }: FastifyRequest): boolean {
   const { authenticator, clock, revocations } = service
   return (
@@ -150,8 +156,8 @@ export function isStillKnown(service: Service, { identity, generation }: Fastify
 }
 
 /**
- * Runs with a signal that aborts when the client has gone, rights were read again, or the service stops: then there is
- * nobody to wait for. A caller whose token was revoked meanwhile gets nothing but that.
+ * Runs with a signal that aborts when the client disconnects, rights are reloaded, or the service stops: then there is
+ * no point in waiting. If the caller's token was revoked meanwhile, it only gets that error.
  */
 export async function whileHere<T>(
   service: Service,

@@ -1,4 +1,4 @@
-/** How what goes wrong is answered: one shape for all errors. */
+/** Error responses: one shape for all errors. */
 import type { FastifyError, FastifyRequest } from 'fastify'
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -19,37 +19,40 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Repl
   return (
     reply
       .code(known.status)
-      // Of a path that cannot be read too, for which no hook has run.
+      // Set here for paths that cannot be parsed, because no hook has run for them.
       .header('cache-control', 'no-store')
       .send({ ok: false, error: known.code, message: known.message, ...known.details, request_id: request.id })
   )
 }
 
-/** A client that is still sending would lose the answer if the connection closed at once. The rest is dropped. */
+/**
+ * Reads and drops the rest of the body. A client that is still sending would lose the response if the connection closed
+ * at once.
+ */
 function readOn({ raw }: FastifyRequest, reply: Reply): void {
   void reply.removeHeader('connection')
   raw.resume()
   systemClock.setTimer(1_000, () => void (raw.complete || raw.destroy()), { background: true })
 }
 
-/** The framework's refusals in our words. */
+/** Translates errors of the framework to our own. */
 function translate(error: FastifyError): ServiceError {
   const { code, statusCode = 500, validation } = error
   if (validation) {
     const { additionalProperty: unknown } = validation[0]?.params ?? {}
-    const text = typeof unknown === 'string' ? ` ${JSON.stringify(unknown.slice(0, 64))} is not known.` : ''
+    const text = typeof unknown === 'string' ? ` ${JSON.stringify(unknown.slice(0, 64))} is not a known field.` : ''
     return new ServiceError('INVALID_REQUEST', `${error.message}.${text}`)
   }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ServiceError('TOO_LARGE', 'The body is too large.')
-  // The framework repeats the path in full.
+  // The framework would repeat the whole path.
   if (code === 'FST_ERR_BAD_URL' || code === 'FST_ERR_MAX_PARAM_LENGTH') {
     return new ServiceError('INVALID_REQUEST', 'The path is not valid.')
   }
   if (statusCode >= 400 && statusCode < 500) {
     return new ServiceError('INVALID_REQUEST', error.message, { status: statusCode })
   }
-  // Internals are not shown.
-  return new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to answer.', { cause: error })
+  // Do not expose internals.
+  return new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to process this request.', { cause: error })
 }
 
 interface Broken {
@@ -62,15 +65,16 @@ const broken: Readonly<Record<string, Broken>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, error: 'TOO_LARGE', message: 'The chunk extensions are too large.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, error: 'INVALID_REQUEST', message: 'The request took too long to arrive.' },
 }
-const malformed: Broken = { status: 400, error: 'INVALID_REQUEST', message: 'This is not HTTP.' }
+const malformed: Broken = { status: 400, error: 'INVALID_REQUEST', message: 'This is not a valid HTTP request.' }
 
 /** Answers bytes that are not a request, and closes the connection. */
 export function answerBroken(error: Error & { readonly code?: string }, socket: Duplex): void {
-  // Internal to Node: the answer that is under way on this socket.
+  // Internal to Node: the response in progress on this socket.
   const { _httpMessage: current } = socket as { _httpMessage?: { headersSent: boolean; req: IncomingMessage } | null }
-  // The broken bytes follow a complete request: an answer to them would be taken for the answer to that one.
+  // The invalid bytes follow a complete request, and a response to them would be taken for the response to that
+  // request.
   const belongsToOther = current != null && (current.headersSent || current.req.complete)
-  // Otherwise it is an error of TLS: bytes before the handshake are never sent, and would keep the connection open.
+  // Any other error is a TLS error: bytes before the handshake are never sent, and would keep the connection open.
   const isHttp = error.code?.startsWith('HPE_') === true || error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   if (!isHttp || !socket.writable || belongsToOther) return void socket.destroy()
   const { status, ...rest } = broken[error.code ?? ''] ?? malformed
@@ -87,13 +91,13 @@ export function answerBroken(error: Error & { readonly code?: string }, socket: 
 
 /** Node would answer this itself, without a body. */
 export function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
-  const message = 'The only expectation is 100-continue.'
+  const message = 'The only supported expectation is 100-continue.'
   const body = JSON.stringify({ ok: false, error: 'INVALID_REQUEST', message })
   const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length }
   response.writeHead(417, { ...headers, 'cache-control': 'no-store', connection: 'close' }).end(body)
 }
 
-/** Answers a request that nothing is done for, and closes its connection. */
+/** Rejects a request without processing it, and closes its connection. */
 export function refuseBusy(response: ServerResponse, message: string): void {
   const retry_after_ms = 1_000
   const body = JSON.stringify({ ok: false, error: 'RATE_LIMITED', message, retry_after_ms })

@@ -1,9 +1,11 @@
-/** What can be wrong with the head of a request, whatever the request asks for. */
+/** Checks that apply to the head of every request. */
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../errors.ts'
 
 const mostHeaders = 100
-/** Each of these must mean the same to every program between the client and here. */
+/**
+ * Headers that may occur only once, because every program between the client and here must read them in the same way.
+ */
 const single = new Map(
   [
     'host',
@@ -26,45 +28,48 @@ export const jsonType = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t
 export class HeadCheck {
   readonly #allowedHosts: ReadonlySet<string> | undefined
 
-  /** Undefined: all hosts are allowed. */
+  /** If undefined, all hosts are allowed. */
   constructor(allowedHosts: readonly string[] | undefined) {
     this.#allowedHosts = allowedHosts && new Set(allowedHosts.map((host) => host.toLowerCase()))
   }
 
-  /** `isRefused`: the path exists, the method does not. The body will not be read. */
+  /** `isRefused` means that the path exists, but not with this method. The body will not be read. */
   check(request: IncomingMessage, isRefused: boolean): void {
     const { headers, rawHeaders, url = '', method = '' } = request
     if (rawHeaders.length > 2 * mostHeaders) {
-      throw new ServiceError('TOO_LARGE', `A request has at most ${mostHeaders} headers.`, { status: 431 })
+      throw new ServiceError('TOO_LARGE', `A request may have at most ${mostHeaders} headers.`, { status: 431 })
     }
     checkDuplicates(rawHeaders)
-    // A proxy that understood it differently would see other requests than this service.
+    // A proxy that reads it differently would see other requests than this service (request smuggling).
     const encoding = headers['transfer-encoding']
     if (encoding !== undefined && (encoding.toLowerCase() !== 'chunked' || request.httpVersion !== '1.1')) {
-      throw invalid('The only transfer encoding is chunked, in HTTP/1.1.')
+      throw invalid('The only supported transfer encoding is chunked, in HTTP/1.1.')
     }
-    if (!url.startsWith('/')) throw invalid('The target of a request must be a path.')
+    if (!url.startsWith('/')) throw invalid('The request target must be a path.')
     this.#checkHost(headers.host)
     if (isRefused) return
     if (withBody.has(method)) checkType(headers)
     else if (encoding !== undefined || (headers['content-length'] ?? '0') !== '0') {
-      throw invalid(`A ${method} has no body.`)
+      throw invalid(`A ${method} request must not have a body.`)
     }
     if (headers.origin !== undefined && method !== 'GET' && method !== 'HEAD') this.#checkOrigin(headers)
   }
 
-  /** A web page whose host name was pointed at this address (DNS rebinding) still names its own host. */
+  /** A web page whose host name was pointed at this address (DNS rebinding) still sends its own host name. */
   #checkHost(host: string | undefined): void {
-    if (host === undefined || host === '') throw invalid('A request must name its host.')
+    if (host === undefined || host === '') throw invalid('The Host header is missing.')
     if (!this.#allowedHosts || this.#allowedHosts.has(withoutPort(host).toLowerCase())) return
-    throw new ServiceError('UNAUTHORIZED', 'This service does not answer to this host name.')
+    throw new ServiceError(
+      'UNAUTHORIZED',
+      'This host name is not allowed. The operator can add it to the allowed hosts.',
+    )
   }
 
-  /** A browser names the origin of the page that asks. Pages of other hosts may not change anything. */
+  /** A browser sends the origin of the page that makes the request. Pages of other hosts may not change anything. */
   #checkOrigin({ origin = '', host = '' }: IncomingMessage['headers']): void {
     const asked = URL.canParse(origin) ? new URL(origin).host : ''
     const own = asked === host.toLowerCase() || this.#allowedHosts?.has(asked) === true
-    if (asked === '' || !own) throw new ServiceError('UNAUTHORIZED', 'Pages of other hosts may not do this.')
+    if (asked === '' || !own) throw new ServiceError('UNAUTHORIZED', 'Pages of other origins may not do this.')
   }
 }
 
@@ -74,12 +79,12 @@ function checkDuplicates(rawHeaders: readonly string[]): void {
     const name = rawHeaders[index] ?? ''
     if (!singleLengths.has(name.length)) continue
     const bit = single.get(name) ?? single.get(name.toLowerCase()) ?? 0
-    if ((seen & bit) !== 0) throw invalid(`A request has one ${name.toLowerCase()} at most.`)
+    if ((seen & bit) !== 0) throw invalid(`The ${name.toLowerCase()} header may occur only once.`)
     seen |= bit
   }
 }
 
-/** Browsers send other types to other hosts without a preflight request. */
+/** Browsers send other content types to other hosts without a preflight request. */
 function checkType(headers: IncomingMessage['headers']): void {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
   const known = type === 'application/json' || jsonType.test(type)

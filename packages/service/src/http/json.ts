@@ -1,15 +1,16 @@
-/** Looks over a body before it is parsed. */
+/** Checks a body before it is parsed. */
 
-/** Metadata may be 8 levels deep, within a body. */
+/** Metadata may be 8 levels deep, inside a body. */
 const deepest = 12
 /** A batch of 20,000 leases has 60,000 values. */
 const mostValues = 100_000
-/** A shorter body never takes long, whatever is in it. */
+/** A shorter body never takes long to parse, whatever it contains. */
 const alwaysQuickBytes = 1024
 
 /**
- * Whether a body can be parsed without a stall: a few megabytes of brackets or keys take the parser a second, in which
- * no lease is renewed. This check takes milliseconds. It need not understand JSON: a malformed body fails later.
+ * Returns whether a body can be parsed without a stall. A few megabytes of brackets or keys take the parser a second,
+ * in which no lease is renewed. This check takes milliseconds. It need not understand JSON: a malformed body fails
+ * later.
  */
 export function isQuicklyParsed(body: Buffer): boolean {
   if (body.length <= alwaysQuickBytes) return true
@@ -35,16 +36,17 @@ export function isQuicklyParsed(body: Buffer): boolean {
   return true
 }
 
-/** The keys of a batch of renewals: those of the whole, and those of each lease. Their first letters differ. */
+/** The keys of a batch of renewals, and of each lease in it. Their first letters differ. */
 const batchKeys = ['node_id', 'renewals'].map((key) => Buffer.from(key))
 const leaseKeys = ['group_id', 'term', 'extend_by_ms'].map((key) => Buffer.from(key))
 
 /**
- * Whether a body has the outline of a batch of renewals, with no key twice. A batch may be larger than any other body,
- * and a body that is refused here is never parsed: a hundred thousand meaningless keys take the parser 90 ms.
+ * Returns whether a body has the outline of a batch of renewals, without duplicate keys. A batch may be larger than any
+ * other body, and a body that is refused here is never parsed: a hundred thousand meaningless keys take the parser 90
+ * ms.
  */
 export function isBatch(body: Buffer): boolean {
-  // The whole is an object (1) with a list (2) of objects (3).
+  // A batch is an object (depth 1) with a list (2) of objects (3).
   let depth = 0
   let values = 0
   let seenInWhole = 0
@@ -84,7 +86,7 @@ export function isBatch(body: Buffer): boolean {
   return true
 }
 
-/** Which key of an object at this depth it is, as a bit; 0 if it is not one of them. */
+/** Returns the bit of a key in an object at this depth, or 0 if the key is unknown. */
 function keyBit(body: Buffer, start: number, end: number, depth: number): number {
   const keys = depth === 1 ? batchKeys : leaseKeys
   const first = body[start]

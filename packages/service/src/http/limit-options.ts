@@ -3,60 +3,67 @@ import { checkOptions } from 'tenure/options'
 import { wrongOption } from '../errors.ts'
 
 /**
- * Limits of the service. For each number per subject, 0 means no limit. A subject is an authenticated caller; without
- * authentication it is the caller's address, and the defaults per subject are 0.
+ * Limits of the service. For each limit per subject, 0 means no limit. A subject is an authenticated caller. Without
+ * authentication it is the caller's address, and the defaults per subject are 0. All addresses of a 64-bit IPv6 network
+ * count as one.
  */
 export interface LimitOptions {
-  /** Connections at once. A quarter of them may be without an identity: these make room first. Default: 30,000. */
+  /** Concurrent connections. A quarter of them may be unidentified, and these make room first. Default: 30,000. */
   readonly maxConnections: number
-  /** Connections at once from one address, which may be a proxy. Default: 20,000. */
+  /** Concurrent connections from one address, which may be a proxy. Default: 20,000. */
   readonly maxConnectionsPerAddress: number
-  /** The same for connections on which nobody has authenticated yet. The oldest makes room for a new one. Default: 2,000. */
+  /**
+   * The same for connections on which no caller has authenticated yet. The oldest makes room for a new one. Default:
+   * 2,000.
+   */
   readonly maxUnidentifiedPerAddress: number
-  /** How long a connection on which nobody has authenticated yet may be idle. Default: 5,000. */
+  /** How long a connection on which no caller has authenticated yet may be idle. Default: 5,000. */
   readonly unidentifiedTimeoutMs: number
-  /** How long the head of a request may take. Default: 10,000. */
+  /** How long the head of a request may take to arrive. Default: 10,000. */
   readonly headersTimeoutMs: number
-  /** How long a request may take to arrive, with its body. Default: 30,000. */
+  /** How long a request may take to arrive, including its body. Default: 30,000. */
   readonly requestTimeoutMs: number
-  /** How long an answer may be unread before the connection is cut. Default: 60,000. */
+  /** How long a response may be unread before the connection is closed. Default: 60,000. */
   readonly answerTimeoutMs: number
-  /** Campaigns that wait in line at once, of all subjects. Default: 20,000. */
+  /** Campaigns in the queues at once, of all subjects. Default: 20,000. */
   readonly maxWaiting: number
   /**
-   * Bytes of bodies that arrive at once, of all subjects; one authenticated subject may have a quarter of it. Bodies up
+   * Bytes of bodies that arrive at once, of all subjects. One authenticated subject may have a quarter of it. Bodies up
    * to 8 KB do not count. Default: 64 MB.
    */
   readonly maxBodyBytes: number
-  /** The same for answers that are not read yet. Streams have bounds of their own. Default: 64 MB. */
+  /** The same for responses that are not read yet. Streams have their own limits. Default: 64 MB. */
   readonly maxAnswerBytes: number
-  /** Bytes of memory that all groups take, about. Default: half of the heap that the process may have. */
+  /** The approximate memory for all groups, in bytes. Default: half of the maximum heap size of the process. */
   readonly maxGroupBytes: number
   /**
-   * Requests of a subject, with twice as many at once; renewals and resignations do not count. One about many groups
-   * counts once for each ten of them, and one with a body once for each 4 KB of it. Default: 1,000.
+   * Requests of a subject per second, in bursts of up to twice as many. Renewals and resignations do not count. A
+   * request about many groups counts once for each ten of them, and one with a body once for each 4 KB of it. Default:
+   * 1,000.
    */
   readonly requestsPerSecond: number
   /**
-   * Renewals and resignations of a subject, each lease in a batch by itself; by the size of the body if that is more
-   * than 128 bytes for each. Default: 50,000.
+   * Renewals and resignations of a subject per second. Each lease in a batch counts as one. If the body has more than
+   * 128 bytes for each, its size counts instead. Default: 50,000.
    */
   readonly renewalsPerSecond: number
-  /** Groups that campaigns of a subject create, as many at once. Default: 1,000. */
+  /** Groups that campaigns of a subject create per hour, in bursts of up to as many. Default: 1,000. */
   readonly newGroupsPerHour: number
   /**
-   * Bytes of memory that groups of a subject take, about: at least 1 KB each, with their metadata and carry. A group
-   * belongs to the subject that led it last. Default: 32 MB.
+   * The approximate memory for the groups of a subject, in bytes: at least 1 KB each, with their metadata and
+   * checkpoint. A group belongs to the subject that led it last. Default: 32 MB.
    */
   readonly groupBytesPerSubject: number
-  /** Watches of a subject at once, each for up to fifty groups: a watch of more counts as several. Default: 2,000. */
+  /**
+   * Concurrent watches of a subject, each for up to fifty groups. A watch of more counts as several. Default: 2,000.
+   */
   readonly watchesPerSubject: number
   /**
-   * Events that watches of a subject are told of, or that its renewals cause others to be told of, with twice as many at
-   * once. Beyond that, streams get changes later and renewals not at all. Default: 10,000.
+   * Events per second that are delivered to watches of a subject, or caused by its renewals, in bursts of up to twice
+   * as many. Beyond that, streams get changes later and renewals not at all. Default: 10,000.
    */
   readonly deliveriesPerSecond: number
-  /** Campaigns of a subject that wait in line at once. Default: 2,000. */
+  /** Campaigns of a subject in the queues at once. Default: 2,000. */
   readonly waitingPerSubject: number
 }
 
@@ -83,7 +90,7 @@ const perSubject = {
   waitingPerSubject: 2_000,
 }
 
-/** The given limits, with defaults for the rest. */
+/** Returns the given limits, with defaults for the rest. */
 export function limitsFrom(given: Partial<LimitOptions> | undefined, authenticated: boolean): LimitOptions {
   const known: LimitOptions = { ...forAll, ...perSubject }
   checkOptions('limits', given ?? {}, known)

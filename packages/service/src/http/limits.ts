@@ -1,10 +1,12 @@
+import { clientNetwork } from '@tenure/internal/client-network'
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../groups/groups.ts'
 import { Budget, Places, Turns } from './budgets.ts'
 import type { LimitOptions } from './limit-options.ts'
 
-/** Counted apart from other requests, so that no leader is lost because its subject campaigns too much. */
+/** Counted separately from other requests, so that no leader is lost because its subject campaigns too much. */
 const renewing = new Set(['/v1/groups/:group_id/renew', '/v1/groups/:group_id/resign', '/v1/renew'])
 
 const groupsPerRequest = 10
@@ -14,7 +16,7 @@ const bytesPerRequest = 4096
 /** Up to this size a body costs no more than its connection. */
 const smallBodyBytes = 8192
 const groupsPerWatch = 50
-/** A change of leadership counts as another request for each hundred watchers that are told of it, up to a bound. */
+/** A change of leadership counts as one more request for each hundred watchers that receive it, up to a limit. */
 const watchersPerRequest = 100
 const mostCaused = 20
 
@@ -23,7 +25,7 @@ export function watchWeight(groups: number): number {
   return Math.ceil(groups / groupsPerWatch)
 }
 
-/** Counts what each subject does, and refuses what exceeds its limits. */
+/** Counts what each subject does, and rejects what exceeds its limits. */
 export class Limits {
   readonly options: LimitOptions
   readonly #requests: Budget
@@ -53,28 +55,28 @@ export class Limits {
     this.#authenticated = authenticated
   }
 
-  /** Once for every request whose sender is known. */
+  /** Charges one request. Called once for every request whose sender is identified. */
   request(request: FastifyRequest): void {
     this.#take(isRenewing(request) ? this.#renewals : this.#requests, request, 1, 'requests')
   }
 
   /**
-   * A body of this many bytes is about to arrive. Returns what gives their place back; undefined if they need none. A
-   * body that never arrives completely takes memory until its timeout.
+   * Reserves room for a body of this many bytes. Returns a function that frees it, or undefined if the body needs none.
+   * A body that never arrives completely takes memory until its timeout.
    */
   arriving(request: FastifyRequest, bytes: number): (() => void) | undefined {
     return bytes <= smallBodyBytes ? undefined : this.#enter(this.#bodies, request, bytes, 'bytes at once', 1_000)
   }
 
   /**
-   * An answer of this many bytes is about to be sent. Returns what gives their place back once they are read; undefined
-   * if they need none.
+   * Reserves room for a response of this many bytes. Returns a function that frees it once the response is read, or
+   * undefined if it needs none.
    */
   answering(request: FastifyRequest, bytes: number): (() => void) | undefined {
     return bytes <= smallBodyBytes ? undefined : this.#enter(this.#answers, request, bytes, 'answers unread', 1_000)
   }
 
-  /** A body has arrived, and the request has paid for a small one. */
+  /** Charges a body that has arrived. The request has already paid for a small one. */
   body(request: FastifyRequest, bytes: number): void {
     const [budget, bytesEach] = isRenewing(request)
       ? [this.#renewals, bytesPerRenewal]
@@ -82,27 +84,32 @@ export class Limits {
     this.#take(budget, request, Math.ceil(bytes / bytesEach) - 1, 'bytes', 1)
   }
 
-  /** Calls back when it is this request's turn among the large ones. Returns what lets the next one begin. */
+  /**
+   * Calls back when it is this request's turn among the large ones. Returns a function that lets the next one begin.
+   */
   turn(request: FastifyRequest, begin: () => void): () => void {
     return this.#turns.take(this.subjectOf(request), begin)
   }
 
-  /** The groups that one request asks about, of which it has paid for the first ten. */
+  /** Charges the groups that one request asks about. The request has already paid for the first ten. */
   groups(request: FastifyRequest, count: number): void {
     this.#take(this.#requests, request, Math.ceil(count / groupsPerRequest) - 1, 'requests', 1)
   }
 
-  /** Work that an answer takes, in requests, beside the one that was paid for. Called before the work is done. */
-  work(request: FastifyRequest, units: number): void {
-    this.#take(this.#requests, request, units - 1, 'requests', 1)
+  /** Charges a subject for work, in requests. Called before the work is done. */
+  work(subject: string, units: number, paid = 0): void {
+    this.#charge(this.#requests, subject, units - paid, 'requests', paid)
   }
 
-  /** An answer of this many bytes is about to be made: each 4 KB of it counts as a request. */
+  /** Charges a response of this many bytes before it is made. Each 4 KB count as a request. */
   making(request: FastifyRequest, bytes: number): void {
-    this.work(request, Math.ceil(bytes / bytesPerRequest))
+    this.work(this.subjectOf(request), Math.ceil(bytes / bytesPerRequest), 1)
   }
 
-  /** A poll of this many groups has so many bytes: known only afterwards, so it is not refused for them. */
+  /**
+   * Charges the response of a poll of this many groups. Its size is known only afterwards, so the poll is not rejected
+   * for it.
+   */
   made(request: FastifyRequest, groups: number, bytes: number): void {
     const weight = Math.ceil(bytes / bytesPerRequest) - Math.ceil(groups / groupsPerRequest)
     if (weight <= 0 || !this.#requests.isLimited) return
@@ -110,8 +117,8 @@ export class Limits {
   }
 
   /**
-   * Groups that were passed over for a request: known only afterwards, so it is not refused for them. By the thousand:
-   * the price must not reveal how many groups others have.
+   * Charges the groups that a request skipped. Their number is known only afterwards, so the request is not rejected
+   * for it. They are charged by the thousand, because the price must not reveal how many groups others have.
    */
   passedOver(request: FastifyRequest, count: number): void {
     const weight = Math.floor(count / 1_000) * 10
@@ -119,7 +126,7 @@ export class Limits {
     this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
   }
 
-  /** The leases of a batch that its size has not paid for yet. */
+  /** Charges the leases of a batch that its size has not paid for yet. */
   batch(request: FastifyRequest, leases: number, bytes: number): void {
     const paid = Math.max(1, Math.ceil(bytes / bytesPerRenewal))
     this.#take(this.#renewals, request, leases - paid, 'renewals', paid)
@@ -130,28 +137,37 @@ export class Limits {
     return this.#newGroups.isLimited || this.options.groupBytesPerSubject > 0
   }
 
-  /** Who is charged for what a request does. */
+  /** Returns the subject that is charged for a request. */
   subjectOf(request: FastifyRequest): string {
-    return this.#authenticated ? request.identity.subject : request.ip
+    return this.#authenticated ? request.identity.subject : clientNetwork(request.ip)
+  }
+
+  /**
+   * Returns the caller that another replica makes a call for. Without authentication every connection takes its own
+   * turns.
+   */
+  callerOf(request: FastifyRequest): Caller {
+    const subject = this.subjectOf(request)
+    return this.#authenticated ? { subject } : { subject, lane: `${subject} ${request.raw.socket.remotePort}` }
   }
 
   newGroup(subject: string): void {
     this.#charge(this.#newGroups, subject, 1, 'new groups')
   }
 
-  /** Charges a subject for deliveries. False: it has used up its budget, and nothing was charged. */
+  /** Charges a subject for deliveries. Returns false if its budget is used up, and charges nothing then. */
   deliver(subject: string, count: number): boolean {
     return this.deliverLate(subject, count) === 0
   }
 
-  /** The same for what is told late. Gives how long to wait first; 0: it was charged. */
+  /** The same for late deliveries. Returns how long to wait first, or 0 if the subject was charged. */
   deliverLate(subject: string, count: number): number {
     return this.#deliveries.isLimited ? this.#deliveries.take(subject, count, this.#clock.monotonicMs()) : 0
   }
 
   /**
-   * A change of leadership is about to be told to this many. Nobody else may make a leader pay for their watches, so the
-   * price has a bound, and it is never a reason to refuse a renewal or a resignation.
+   * Charges a change of leadership that this many watchers receive. Nobody may make a leader pay much for the watches
+   * of others, so the price has a limit, and it never leads to the rejection of a renewal or a resignation.
    */
   causes(request: FastifyRequest, watchers: number): void {
     const weight = Math.min(Math.ceil(watchers / watchersPerRequest), mostCaused)
@@ -164,12 +180,12 @@ export class Limits {
     return holding(this.#enter(this.#watches, request, watchWeight(groups), 'watches', 5_000), run)
   }
 
-  /** How many campaigns wait in line. */
+  /** How many campaigns are in the queues. */
   get waitingCount(): number {
     return this.#waiting.taken
   }
 
-  /** Runs a campaign that waits in line. */
+  /** Runs a campaign that waits in the queue. */
   async waiting<T>(request: FastifyRequest, run: () => Promise<T>): Promise<T> {
     return holding(this.#enter(this.#waiting, request, 1, 'campaigns that wait', 5_000), run)
   }

@@ -4,13 +4,13 @@ import { shared } from './schemas/common.ts'
 import { failures } from './schemas/failures.ts'
 import type { App, Service } from './service.ts'
 
-/** Of OpenAPI 3.1; the types know 3.0. */
+/** From OpenAPI 3.1. The types only know 3.0. */
 const mutualTls = {
   type: 'mutualTLS',
-  description: 'A certificate whose subject alternative name is the node.',
+  description: 'A client certificate whose subject alternative name identifies the node.',
 } as never
 
-/** `/openapi.json`: what the routes say about themselves, and how clients authenticate. */
+/** Serves `/openapi.json`, which describes the routes and how clients authenticate. */
 export async function describeApi(app: App, { authenticator }: Service): Promise<void> {
   for (const schema of shared) app.addSchema(schema)
   await app.register(swagger, {
@@ -19,15 +19,15 @@ export async function describeApi(app: App, { authenticator }: Service): Promise
       info: {
         title: 'Tenure election service',
         version: '1.0.0',
-        description: 'Leader election over HTTP: anything that can send JSON takes part.',
+        description: 'Leader election over HTTP. Any program that can send JSON can take part.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/' }],
       tags: [
-        { name: 'election', description: 'Campaign, renew, resign, and the leader.' },
+        { name: 'election', description: 'Campaign, renew, resign, and read the leader.' },
         { name: 'watch', description: 'Changes as they happen.' },
-        { name: 'groups', description: 'Groups, their policies and their members.' },
-        { name: 'operation', description: 'How the service is doing.' },
+        { name: 'groups', description: 'Groups, their policies, and their members.' },
+        { name: 'operation', description: 'Health, metrics, replicas, and tokens of the service.' },
       ],
       components: {
         securitySchemes: {
@@ -35,7 +35,7 @@ export async function describeApi(app: App, { authenticator }: Service): Promise
           certificate: mutualTls,
         },
       },
-      // Without authentication everybody on this machine may do everything.
+      // Without authentication every process on this machine may do everything.
       security: authenticator === open ? [] : [{ token: [] }, { certificate: [] }],
     },
     // Not in the routes' own schemas: compiling them there would take a second at every start.

@@ -2,36 +2,37 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FairQueue, Lane } from '../fair-queue.ts'
 import { refuseBusy } from './failures.ts'
+import { SocketIntake } from './socket-intake.ts'
 
-/** Clients may send the next request before they have an answer, up to this many on one connection. */
+/** Clients may send the next request before they have a response, up to this many on one connection. */
 const mostUnanswered = 256
-/** A connection of which this many requests wait is not read until all of them have begun. */
+/** A connection with this many waiting requests is not read until all of them have begun. */
 const holdAt = 8
-/** What it costs to parse the requests that arrive at once when a connection is read again. */
+/** The price for parsing the requests that arrive at once when a connection is read again. */
 const readMs = 1
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 interface Line {
   readonly waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[]
-  /** Requests that are not answered yet, including those that wait. */
+  /** Unanswered requests, including those that wait. */
   unanswered: number
-  /** One of its requests is in the queue. */
+  /** Whether one of its requests is in the fair queue. */
   isQueued: boolean
   /** The turn in which its last request began. */
   turn: number | undefined
-  isHeld: boolean
-  /** It has sent too many requests at once. Nothing more is taken from it. */
+  readonly intake: SocketIntake
+  /** Whether it has sent too many requests at once. Then nothing more is taken from it. */
   isOver: boolean
 }
 
 /**
- * Begins one request of each connection in a turn, and the requests of all connections in an order that is fair by
+ * Begins one request of each connection per turn, and the requests of all connections in an order that is fair by
  * subject.
  *
- * Node parses everything that has arrived on a connection at once, and emits a request for each that it finds. Without
- * this, two hundred requests in one packet would be worked on before anybody else's, and a hundred connections would
- * keep the event loop for seconds.
+ * Node parses everything that has arrived on a connection at once, and emits each request that it finds. Without this
+ * gate, two hundred requests in one packet would be processed before anyone else's, and a hundred connections would
+ * block the event loop for seconds.
  */
 export class RequestGate {
   readonly #queue: FairQueue
@@ -44,28 +45,39 @@ export class RequestGate {
     this.#laneOf = laneOf
   }
 
-  /** What a server calls with each request. `handle` is what answers it. */
+  /** Returns the listener for a server's requests. `handle` answers them. */
   guard(handle: Handler): Handler {
     this.#handle = handle
     return (request, response) => this.#take(request, response)
   }
 
+  /** Takes a new connection, before anything was read from it. */
+  meet(socket: Socket): void {
+    this.#lineOf(socket).intake.attach()
+  }
+
+  #lineOf(socket: Socket): Line {
+    const line = this.#lines.get(socket) ?? newLine(socket)
+    this.#lines.set(socket, line)
+    return line
+  }
+
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const line = this.#lines.get(socket) ?? newLine()
-    this.#lines.set(socket, line)
+    const line = this.#lineOf(socket)
+    line.intake.note()
     if (line.isOver) return
     line.unanswered += 1
     response.once('close', () => (line.unanswered -= 1))
     if (line.unanswered > mostUnanswered) {
       line.isOver = true
-      // It is sent after the answers to the requests before it, and closes the connection.
+      // It is sent after the responses to the previous requests, and closes the connection.
       return refuseBusy(response, 'Too many requests at once on one connection.')
     }
     const isSecond = line.turn === this.#queue.turn
     if (!line.isQueued) return this.#begin(line, { request, response }, isSecond ? 'runLater' : 'run')
     line.waiting.push({ request, response })
-    if (line.waiting.length >= holdAt) hold(socket, line)
+    if (line.waiting.length >= holdAt) line.intake.hold()
   }
 
   #begin(line: Line, { request, response }: Line['waiting'][number], how: 'run' | 'runLater'): void {
@@ -74,12 +86,12 @@ export class RequestGate {
     const work = () => {
       line.isQueued = false
       line.turn = this.#queue.turn
-      // Nobody waits for the answer any more.
+      // If the connection is closed, nobody waits for the response.
       if (!request.socket.destroyed) this.#handle(request, response)
       this.#goOn(line, request.socket, lane)
     }
     if (this.#queue[how](lane, work)) return
-    // Its connection closes with it: what follows is not answered.
+    // The response closes the connection, so later requests on it are not answered.
     line.isOver = true
     line.waiting.length = 0
     refuseBusy(response, 'Too many requests at once.')
@@ -89,30 +101,21 @@ export class RequestGate {
     if (socket.destroyed) line.waiting.length = 0
     const next = line.waiting.shift()
     if (next) return this.#begin(line, next, 'runLater')
-    if (!line.isHeld) return
-    // In its turn too: what has arrived meanwhile is parsed at once.
+    // The connection is closed with its last response.
+    if (line.isOver) return line.intake.hold()
+    // The next packets of many connections may arrive in one turn, and each of them is parsed at once.
+    if (this.#queue.isBusy(lane)) line.intake.hold()
+    if (!line.intake.isHeld) return
+    // Reading waits for its turn too, because the data that has arrived meanwhile is parsed at once.
     const read = () => {
-      line.isHeld = false
       this.#queue.charge(lane, readMs)
-      socket.resume()
+      line.intake.release()
     }
     if (!this.#queue.runLater(lane, read)) read()
   }
 }
 
-function newLine(): Line {
-  return { waiting: [], unanswered: 0, isQueued: false, turn: undefined, isHeld: false, isOver: false }
-}
-
-/**
- * Stops reading. Node resumes a connection whenever it hands out a body. The bodies of the requests that wait have all
- * arrived, so that nothing is kept from them.
- */
-function hold(socket: Socket, line: Line): void {
-  if (line.isHeld) return
-  line.isHeld = true
-  socket.pause()
-  if (Object.hasOwn(socket, 'resume')) return
-  const resume = socket.resume.bind(socket)
-  socket.resume = () => (line.isHeld ? socket : resume())
+function newLine(socket: Socket): Line {
+  const intake = new SocketIntake(socket)
+  return { waiting: [], unanswered: 0, isQueued: false, turn: undefined, intake, isOver: false }
 }

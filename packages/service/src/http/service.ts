@@ -22,20 +22,20 @@ declare module 'fastify' {
     identity: Identity
     /** The authenticator's generation when it identified the caller. */
     generation: number
-    /** Ends the turn of a large request. Called when the request is answered, or its sender has gone. */
+    /** Ends the turn of a large request. Called when the request is answered, or its sender has disconnected. */
     leaveTurn: (() => void) | undefined
     bodyBytes: number
   }
   interface FastifyContextConfig {
-    /** For a method that a path does not have. */
+    /** Set for a method that a path does not have. */
     isRefused?: boolean
-    /** Not for callers that may not take part in any group. */
+    /** Rejects callers that may not take part in any group. */
     takesPart?: boolean
-    /** With `takesPart`: for administrators even so, who may do something by force. */
+    /** With `takesPart`: also allows administrators, who may act by force. */
     administers?: boolean
     /** The body is a batch of renewals. */
     isBatch?: boolean
-    /** Statuses of failures that a route has besides those of all. */
+    /** Statuses of failures that this route can have, in addition to those of all routes. */
     failures?: readonly number[]
   }
 }
@@ -43,18 +43,18 @@ declare module 'fastify' {
 /** What the routes work with. */
 export interface Service {
   readonly state: Groups
-  /** The one beside the head of the storage: what is sealed with it can be opened by every replica, after a restart too. */
+  /** The secret in the head of the storage. Every replica can open what is sealed with it, even after a restart. */
   readonly secret: string
   readonly readiness: Readiness
   readonly replicas: Replicas
-  /** Of the storage itself, as this replica reaches it. */
+  /** The health of the storage itself, as this replica reaches it. */
   readonly storageHealth: Readiness
   readonly hub: Hub
   readonly clock: Clock
   readonly metrics: Metrics
   readonly authenticator: Authenticator
   readonly revocations: Revocations
-  /** Bounds of groups without a definition. */
+  /** The policy of groups without a definition. */
   readonly policy: Policy
   readonly streams: Streams
   readonly presence: Presence
@@ -62,7 +62,7 @@ export interface Service {
   /** Divides the event loop among the callers. */
   readonly fairQueue: FairQueue
   readonly tls: Tls | undefined
-  /** Host names to which the service answers; undefined: all. */
+  /** Host names to which the service answers. Undefined means all. */
   readonly allowedHosts: readonly string[] | undefined
   readonly logger: FastifyBaseLogger
 }

@@ -1,4 +1,4 @@
-/** What the service knows, in the words of the HTTP API. */
+/** Converts the service's data to the field names of the HTTP API. */
 import type { LeaseView, GroupStanding } from '../groups/groups.ts'
 import type { Change } from '../watch/feed.ts'
 import type { WatchedEvent } from './schemas/watch.ts'
@@ -8,7 +8,7 @@ export function leaderOf(lease: LeaseView, wallMs: number) {
     node_id: lease.nodeId,
     term: lease.term,
     lease_expires_at_ms: Math.round(wallMs + lease.remainingMs),
-    // Rounded down: no client may believe that its lease is longer than it is.
+    // Rounded down, so that no client believes that its lease is longer than it is.
     lease_remaining_ms: Math.floor(lease.remainingMs),
     lease_ttl_ms: lease.ttlMs,
     acquired_at_ms: lease.acquiredAtMs,
@@ -22,7 +22,7 @@ export function leaderOf(lease: LeaseView, wallMs: number) {
   }
 }
 
-/** The leader, or the last one. */
+/** Returns the leader, or the last one. */
 export function leadershipOf({ lease, highestTerm, freeInMs }: GroupStanding, wallMs: number) {
   const live = lease !== undefined && !lease.ended
   const waitMs = Math.ceil(live ? lease.remainingMs : freeInMs)
@@ -34,7 +34,7 @@ export function leadershipOf({ lease, highestTerm, freeInMs }: GroupStanding, wa
   }
 }
 
-/** A change in short, as it is listed. */
+/** Returns a change without its lease, as in lists. */
 export function changeOf({ type, groupId, lease, reason, atMs }: Change): WatchedEvent {
   return {
     type,

@@ -1,9 +1,9 @@
 import type { Metric } from 'prom-client'
 
-/** Seconds. Leases take milliseconds to seconds, so this is where differences matter. */
+/** In seconds. Leases last from milliseconds to seconds, so differences matter in this range. */
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 
-/** How often each duration was seen, for one set of labels. */
+/** A histogram of durations for one set of labels. */
 export class Durations {
   readonly #counts = new Float64Array(bounds.length + 1)
   #sum = 0
@@ -37,8 +37,8 @@ interface Value {
 }
 
 /**
- * A figure that is computed when the metrics are read. The counters and histograms of prom-client look their labels up
- * again for each event, which is a large part of the cost of a renewal.
+ * A metric that is computed when it is read. The counters and histograms of prom-client look up their labels again for
+ * each event, which is a large part of the cost of a renewal.
  */
 export function figure(
   name: string,

@@ -2,29 +2,29 @@ import { fstatSync, openSync, writeSync, constants } from 'node:fs'
 import { isatty } from 'node:tty'
 import { systemClock } from '../clock.ts'
 
-/** How much may wait for a slow reader. */
+/** The limit of the backlog for a slow reader. */
 const longestBacklogBytes = 4 * 2 ** 20
-/** When to try a slow reader again. */
+/** How long to wait before a slow reader is tried again. */
 const slowMs = 50
-/** When to try a failed log again. */
+/** How long to wait before a failed log is tried again. */
 const failedMs = 1_000
 
 interface Piece {
   readonly bytes: Buffer
-  /** How many lost lines it reports; 0 for a line of the log. */
+  /** How many lost lines this piece reports, 0 for a regular line. */
   readonly reports: number
 }
 
 /**
- * Lines to a descriptor that never blocks. A line that cannot be written is lost and counted: an election must not wait
- * for a log. Once writing works again, the first line says how many were lost.
+ * Writes lines to a descriptor without blocking. A line that cannot be written is dropped and counted, because an
+ * election must not wait for a log. Once writing works again, the first line reports how many were lost.
  */
 export class LogOutput {
   readonly #descriptor: number
   readonly #reportOf: (lost: number) => string
   #waiting: Piece[] = []
   #waitingBytes = 0
-  /** Bytes of the first waiting piece. */
+  /** How many bytes of the first waiting piece are written. */
   #written = 0
   #endsInLine = true
   #unreported = 0
@@ -108,16 +108,17 @@ export class LogOutput {
   }
 }
 
-/** Standard error as a descriptor on which no write waits for a reader. */
+/** Returns a descriptor for standard error on which writes do not block. */
 export function errorDescriptor(): number {
   const descriptor = 2
   if (!isatty(descriptor)) {
-    // Node's own stream makes a pipe or a socket non-blocking when it is made, and a file needs nothing.
+    // When Node creates its own stream, it makes a pipe or a socket non-blocking. A file needs nothing.
     if (!fstatSync(descriptor).isFile()) void process.stderr
     return descriptor
   }
   try {
-    // Opened again, since the terminal is shared with other programs. Ctrl-S stops it, and must not stop elections.
+    // The terminal is shared with other programs, so open it again instead of changing its flags. Ctrl-S would pause
+    // it, and must not pause elections.
     return openSync(`/dev/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
   } catch {
     return descriptor

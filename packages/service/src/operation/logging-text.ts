@@ -6,7 +6,7 @@ interface Line {
   readonly [field: string]: unknown
 }
 
-/** A JSON line of the logger in a form for people: time, level, what happened, and the rest as key=value. */
+/** Formats a JSON line of the logger for people: time, level, message, and the rest as key=value. */
 export function textLine(json: string): string {
   const { level, time, msg = '', err, ...fields } = JSON.parse(json) as Line
   const rest = Object.entries(fields).map(([key, value]) => ` ${key}=${shown(value)}`)
@@ -21,7 +21,7 @@ function shown(value: unknown): string {
   return /^[\w.:/@+-]+$/.test(value) ? value : plain(JSON.stringify(value))
 }
 
-/** A terminal obeys control characters, and some other characters change the direction of the text. */
+/** Escapes control characters, which a terminal obeys, and characters that change the direction of the text. */
 function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
     const number = character.codePointAt(0) ?? 0

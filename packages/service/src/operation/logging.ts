@@ -10,12 +10,13 @@ import { Budget } from '../http/budgets.ts'
 import { errorDescriptor, LogOutput } from './log-output.ts'
 import { textLine } from './logging-text.ts'
 
-/** How much is logged, from the most to nothing. */
+/** How much is logged, from everything to nothing. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 
 /**
- * A logger for {@link startService}: lines for people, or JSON. It never shows headers, tokens or metadata.
- * The service never waits for it: lines that standard error cannot take are lost, counted, and reported later.
+ * Creates a logger for {@link startService}. It writes lines for people, or JSON, and never logs headers, tokens, or
+ * metadata. The service never waits for it: lines that standard error cannot take are dropped, counted, and reported
+ * later.
  *
  * @example
  * const service = await startService({ data: './elections', logger: createLogger({ level: 'info', json: true }) })
@@ -34,7 +35,7 @@ export function createLogger(options: {
   const output = new LogOutput(errorDescriptor(), (lost) => {
     let text = ''
     const once = pino(loggerOptions('warn'), linesTo({ write: (line) => void (text = line) }))
-    once.warn({ lost }, 'the log could not be written, and lines of it are lost')
+    once.warn({ lost }, 'the log could not be written, and some of its lines are lost')
     return text
   })
   const logger = pino(loggerOptions(level), linesTo(output))
@@ -44,7 +45,7 @@ export function createLogger(options: {
 
 const outputs = new WeakMap<Logger, LogOutput>()
 
-/** How many lines of this logger were lost; 0 for one that was made elsewhere. */
+/** Returns how many lines this logger lost, 0 for a logger that createLogger() did not make. */
 export function lostLines(logger: Logger): number {
   return outputs.get(logger)?.lost ?? 0
 }
@@ -55,7 +56,7 @@ function loggerOptions(level: LogLevel): LoggerOptions {
     base: null,
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (name) => ({ level: name }) },
-    // Only what is named here is logged. The usual serializers log whatever an error or a request carries.
+    // Log only these fields. The default serializers log every property of an error or a request.
     serializers: { err: errorOf, req: requestOf, res: () => undefined },
   }
 }
@@ -74,13 +75,13 @@ function errorOf(error: unknown): unknown {
 }
 
 function requestOf(request: FastifyRequest): unknown {
-  // The query of a URL may hold something secret.
+  // The query of a URL may contain secrets.
   return { id: request.id, method: request.method, path: request.url?.split('?')[0] }
 }
 
 /**
- * Names requests. A name from the client is kept if it is harmless in a log. The others are random: a counter would show
- * every caller how many requests the others send.
+ * Returns a function that names requests. It keeps a client's own request id if that is harmless in a log. Other ids
+ * are random: a counter would show every caller how many requests the others send.
  */
 export function requestNames(newId: () => string): (request: Pick<IncomingMessage, 'headers'>) => string {
   return ({ headers }) => {
@@ -93,8 +94,7 @@ const termLines = { perSecond: 20, atOnce: 1_000 }
 const allTermLines = { perSecond: 200, atOnce: 10_000 }
 
 /**
- * One line for each term that begins and each that ends, up to a rate for each node and for all together. Renewals are
- * not logged.
+ * Logs one line for each term that begins or ends, up to a rate limit per node and in total. Renewals are not logged.
  */
 export function logChanges(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (change: Change) => void {
   const each = new Budget(termLines.perSecond / 1e3, termLines.atOnce)
@@ -107,7 +107,7 @@ export function logChanges(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (
       untold += 1
       return
     }
-    if (untold > 0) logger.warn({ untold }, 'terms began and ended too often for a line each')
+    if (untold > 0) logger.warn({ untold }, 'some terms were not logged, because terms begin and end too often')
     untold = 0
     if (type === 'LEADER_CHANGED') logger.info({ group, node, term, ttlMs }, 'elected')
     if (type === 'LEADER_LOST') logger.info({ group, node, term, reason }, 'ended')
@@ -117,7 +117,7 @@ export function logChanges(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (
 const windowMs = 10_000
 const mostPerWindow = 20
 
-/** Logs failed requests. A client that sends many must not fill the disk with them. */
+/** Logs failed requests, up to a rate limit: a client that sends many must not fill the disk. */
 export class RequestLog {
   readonly #logger: FastifyBaseLogger
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -129,7 +129,7 @@ export class RequestLog {
     this.#clock = clock
   }
 
-  /** Failures of the service are errors; refusals for lack of identity, rights or budget are warnings. */
+  /** Logs failures of the service as errors, and rejections for lack of identity, rights, or budget as warnings. */
   note(request: FastifyRequest, { code, status, message, cause }: ServiceError): void {
     const level = status >= 500 ? 'error' : status === 401 || status === 403 || status === 429 ? 'warn' : undefined
     if (level === undefined) return

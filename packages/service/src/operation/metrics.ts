@@ -5,29 +5,34 @@ import type { Change } from '../watch/feed.ts'
 import { Durations, figure } from './histogram.ts'
 import { largestLagMs, type ReplicasView } from './replicas.ts'
 
-/** Figures that are computed when the metrics are read. */
+/** Values that are computed when the metrics are read. */
 export interface Gauges {
-  /** The shortest lease of groups without a policy of their own. */
+  /** The shortest lease duration of groups without their own policy. */
   readonly minTtlMs: number
   groups(): number
-  /** What they take of the memory for groups. */
+  /** How many bytes of the memory limit for groups are in use. */
   groupBytes(): number
   readonly maxGroupBytes: number
   watchers(): number
-  /** How long this process stood still while it answered for the groups. */
+  /** How long this process was stalled while it was active. */
   stalledMs(): number
-  /** Campaigns that wait in line. */
+  /** Campaigns in the campaign queues. */
   waiting(): number
-  /** Whether the store can make something durable now. */
+  /** Resolves to whether the store can write durably now. */
   storeHealthy(): Promise<boolean>
-  /** As this replica knows them by itself. */
+  /** The replicas, as far as this replica knows them without asking another. */
   replicas(): ReplicasView
   lostLogLines(): number
-  /** Of the groups that have series of their own. Undefined here: none was named; as an answer: it is not known here. */
+  /**
+   * Metrics of the groups that have their own series. The field is undefined if the operator named no groups. The
+   * function returns undefined if this replica does not know them.
+   */
   readonly namedGroups?: (() => ShownFigures | undefined) | undefined
 }
 
-/** Figures for Prometheus. Labels take a few fixed values only: no node, and no group but those that the operator named. */
+/**
+ * Metrics for Prometheus. Labels take only a few fixed values: never a node, and only groups that the operator named.
+ */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #campaigns = { granted: 0, refused: 0 }
@@ -41,89 +46,91 @@ export class Metrics {
   #failedWrites = 0
 
   constructor(gauges: Gauges) {
-    // The process and its event loop: nodejs_eventloop_lag_seconds and its like.
+    // Metrics of the process and its event loop, such as nodejs_eventloop_lag_seconds.
     collectDefaultMetrics({ register: this.#registry })
     const build = [{ labels: { version }, value: 1 }]
-    this.#registry.registerMetric(figure('tenure_build_info', 'gauge', 'The version of Tenure that runs.', () => build))
-    this.#count('tenure_grants_total', 'Terms that were granted.', () => this.#grants)
+    this.#registry.registerMetric(
+      figure('tenure_build_info', 'gauge', 'The version of Tenure that is running.', () => build),
+    )
+    this.#count('tenure_grants_total', 'Terms granted.', () => this.#grants)
     this.#countBy('tenure_campaigns_total', 'Campaigns, by result.', 'result', this.#campaigns)
     this.#countBy('tenure_renewals_total', 'Renewals, by result.', 'result', this.#renewals)
     this.#countBy('tenure_terms_ended_total', 'Terms that ended, by reason.', 'reason', this.#ended)
     this.#count('tenure_slow_watchers_total', 'Watchers dropped because they read too slowly.', () => this.#slow)
     this.#countBy(
       'tenure_watch_events_total',
-      'Events for watchers, by whether they were sent at once or withheld because of the limit of their subject.',
+      'Events for watchers, by whether they were sent at once or withheld by the rate limit of their subject.',
       'result',
       this.#deliveries,
     )
-    this.#count('tenure_log_lines_lost_total', 'Lines of the log that could not be written.', gauges.lostLogLines)
-    this.#gauge('tenure_groups', 'Groups that are kept.', gauges.groups)
-    this.#gauge('tenure_groups_bytes', 'Memory that groups take, about.', gauges.groupBytes)
-    this.#gauge('tenure_groups_bytes_limit', 'Memory that groups may take.', () => gauges.maxGroupBytes)
+    this.#count('tenure_log_lines_lost_total', 'Log lines that could not be written.', gauges.lostLogLines)
+    this.#gauge('tenure_groups', 'Groups in memory.', gauges.groups)
+    this.#gauge('tenure_groups_bytes', 'Approximate memory that groups use.', gauges.groupBytes)
+    this.#gauge('tenure_groups_bytes_limit', 'Memory that groups may use.', () => gauges.maxGroupBytes)
     this.#gauge(
       'tenure_min_ttl_seconds',
-      'The shortest lease of groups without a policy of their own.',
+      'The shortest lease duration of groups without their own policy.',
       () => gauges.minTtlMs / 1000,
     )
     this.#count(
       'tenure_stalled_seconds_total',
-      'How long the service stood still, for half a second or more at a time.',
+      'Time for which the service was stalled, counting stalls of half a second or more.',
       () => gauges.stalledMs() / 1000,
     )
-    this.#gauge('tenure_watchers', 'Watchers that are connected.', gauges.watchers)
-    this.#gauge('tenure_waiting_campaigns', 'Campaigns that wait in line.', gauges.waiting)
-    this.#gauge('tenure_store_healthy', 'Whether the store can make something durable: 1 or 0.', async () =>
+    this.#gauge('tenure_watchers', 'Connected watchers.', gauges.watchers)
+    this.#gauge('tenure_waiting_campaigns', 'Campaigns that wait for their group to become free.', gauges.waiting)
+    this.#gauge('tenure_store_healthy', 'Whether the store can write durably: 1 or 0.', async () =>
       Number(await gauges.storeHealthy()),
     )
     const replicas = (value: (view: ReplicasView) => number) => () => {
       const view = gauges.replicas()
-      // A follower knows of nobody but itself.
+      // A follower knows only of itself.
       return view.active ? value(view) : 0
     }
     this.#gauge(
       'tenure_replica_active',
-      'Whether this replica answers for the groups: 1 or 0.',
+      'Whether this replica is active and answers for the groups: 1 or 0.',
       replicas(() => 1),
     )
     this.#gauge(
       'tenure_replicas_connected',
-      'Other replicas that are connected to this one, the active one.',
+      'Followers connected to this replica, 0 unless it is active.',
       replicas(({ followers }) => followers.length),
     )
     this.#gauge(
       'tenure_feed_lag_seconds',
-      'Age of the oldest change that a connected replica has not confirmed; of the one that is furthest behind.',
+      'Age of the oldest change that a connected follower has not confirmed, for the follower furthest behind.',
       replicas((view) => largestLagMs(view) / 1000),
     )
     const latencies = 'tenure_request_duration_seconds'
-    this.#histogram(latencies, 'Time from a request to its answer, by route and status.', () =>
+    this.#histogram(latencies, 'Time from a request to its response, by route and status.', () =>
       [...this.#requests].flatMap(([route, statuses]) =>
         [...statuses].flatMap(([status, durations]) => durations.values(latencies, { route, status: String(status) })),
       ),
     )
     const writes = 'tenure_store_write_seconds'
-    this.#histogram(writes, 'Time until a write was durable.', () => this.#writes.values(writes, {}))
+    this.#histogram(writes, 'Time until a write is durable.', () => this.#writes.values(writes, {}))
     this.#count('tenure_store_write_failures_total', 'Writes that failed.', () => this.#failedWrites)
     if (gauges.namedGroups) this.#groups(gauges.namedGroups)
   }
 
-  /** Where they are not known there are no series: another replica has them, or nobody knows how the groups stand. */
+  /** Without the values there are no series: the active replica has them, or none is active. */
   #groups(figures: () => ShownFigures | undefined): void {
     const each = (name: string, help: string, value: (group: GroupFigures) => number) => {
       const values = () =>
         figures()?.shown.map((group) => ({ labels: { group: group.groupId }, value: value(group) })) ?? []
       this.#registry.registerMetric(figure(name, 'gauge', help, values))
     }
-    each('tenure_group_has_leader', 'Whether somebody leads the group: 1 or 0.', ({ hasLeader }) => Number(hasLeader))
+    each('tenure_group_has_leader', 'Whether the group has a leader: 1 or 0.', ({ hasLeader }) => Number(hasLeader))
     each('tenure_group_term', 'The newest term of the group.', ({ term }) => term)
     each(
       'tenure_group_lease_remaining_seconds',
-      'Until the lease runs out unless it is renewed; 0 while nobody leads.',
+      'Time until the lease expires unless it is renewed, 0 without a leader.',
       ({ remainingMs }) => remainingMs / 1000,
     )
     each(
       'tenure_group_since_change_seconds',
-      'Since a term of the group began or ended.',
+      'Time since a term of the group last began or ended.',
       ({ sinceChangeMs }) => sinceChangeMs / 1000,
     )
     each(
@@ -135,7 +142,7 @@ export class Metrics {
       const known = figures()
       return known ? [{ labels: {}, value: known.leftOut }] : []
     }
-    const help = 'Groups that were named for metrics and have none, because there are too many.'
+    const help = 'Groups selected for metrics that have none, because there are too many.'
     this.#registry.registerMetric(figure('tenure_metrics_groups_left_out', 'gauge', help, leftOut))
   }
 
@@ -165,7 +172,7 @@ export class Metrics {
     else this.#failedWrites += 1
   }
 
-  /** `route` is one of our own patterns, never a path from a request. */
+  /** `route` is one of the service's own route patterns, never a path from a request. */
   request(route: string, status: number, seconds: number): void {
     let statuses = this.#requests.get(route)
     if (!statuses) this.#requests.set(route, (statuses = new Map()))

@@ -2,12 +2,15 @@ import type { Clock } from 'tenure'
 import type { Groups } from '../groups/groups.ts'
 
 const freshMs = 1_000
-/** How long a reader of the metrics waits for the store. */
+/** How long a metrics request waits for the store. */
 const patienceMs = 2_000
 
 type Checked = Pick<Groups, 'check'>
 
-/** Whether the service can work. Everybody may ask, and each check is a write to the disk: there is one per second. */
+/**
+ * Whether the service can work. Anyone may ask, and each check is a write to the disk, so there is at most one per
+ * second.
+ */
 export class Readiness {
   readonly #checked: Checked
   readonly #clock: Clock
@@ -18,7 +21,7 @@ export class Readiness {
     this.#clock = clock
   }
 
-  /** Rejects while nothing can be made durable. */
+  /** Rejects while the store cannot write durably. */
   check(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     if (this.#last && (!this.#last.isDone || nowMs - this.#last.atMs < freshMs)) return this.#last.result
@@ -29,7 +32,7 @@ export class Readiness {
     return look.result
   }
 
-  /** Whether the check succeeds in time: a store that does not answer is not healthy either. */
+  /** Resolves to whether the check succeeds in time: a store that does not answer is not healthy either. */
   isHealthy(): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = this.#clock.setTimer(patienceMs, () => resolve(false), { background: true })

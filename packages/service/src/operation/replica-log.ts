@@ -2,18 +2,18 @@ import type { Logger } from 'pino'
 import { LeadershipLostError, type Clock } from 'tenure'
 import type { ReplicaEvent } from '../cluster/replica.ts'
 
-/** Logs what becomes of this replica. */
+/** Returns a function that logs the events of this replica. */
 export function logReplica(logger: Logger): (event: ReplicaEvent) => void {
   return (event) => {
     const { term } = event
     switch (event.type) {
       case 'elected':
-        return logger.info({ term }, 'this replica takes over')
+        return logger.info({ term }, 'this replica is taking over')
       case 'serving':
         return logger.info({ term, tookMs: Math.round(event.tookMs) }, 'this replica is active')
       case 'tail-lost': {
         const text =
-          'the storage has lost data that it had confirmed: terms are skipped in every group, and nobody is granted anything for the longest lease'
+          'the storage has lost confirmed data: terms are skipped in every group, and nothing is granted for the longest lease'
         return logger.error({ term, heldMs: event.heldMs }, text)
       }
       case 'ended': {
@@ -29,7 +29,9 @@ export function logReplica(logger: Logger): (event: ReplicaEvent) => void {
 
 const everyMs = 60_000
 
-/** Logs what keeps this replica from the storage or from the active one: each kind of trouble once a minute at most. */
+/**
+ * Returns a function that logs problems with the storage or with the active replica, each kind at most once a minute.
+ */
 export function logTrouble(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (error: unknown) => void {
   const toldAtMs = new Map<string, number>()
   return (error) => {

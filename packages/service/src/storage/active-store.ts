@@ -1,17 +1,18 @@
 import type { AcquireClaim, CallOptions, LeaseStore, Outcome } from 'tenure'
 import type { Storage } from './storage.ts'
 
-/** What the active replica is elected in. */
+/** The name of the election of the active replica. */
 export const activeElection = 'active'
 
 /**
- * Where the active replica is elected: leases of the same server as the storage. The highest term is at least that of the
- * storage's head. So a lease whose keys were lost, or are older than they were, elects nobody in a term that an active
- * replica has had, and nobody at once: a highest term without a record counts as held.
+ * Returns the store in which the active replica is elected: leases on the same server as the storage. The highest term
+ * it reports is at least the term of the storage's head. So if the lease keys are lost, or come back in an older
+ * version, they elect nobody in a term that an active replica has had. They also elect nobody at once, because a
+ * highest term without a record counts as held.
  *
- * The head may rise between the look at it and the grant. Only somebody who was elected by the same leases raises it, and
- * they then refuse a lower term. Where they are lost in that very moment, the head itself refuses: a replica becomes active
- * by swapping it to a term that is strictly higher.
+ * The head's term may rise between reading it and the grant. Only a replica elected by the same leases raises it, and
+ * the leases then refuse a lower term. If the leases are lost at that very moment, the head itself refuses: a replica
+ * becomes active by swapping the head to a strictly higher term.
  */
 export function activeStore(leases: LeaseStore, storage: Pick<Storage, 'head'>): LeaseStore {
   async function acquire(claim: AcquireClaim, call: CallOptions): Promise<Outcome> {
@@ -19,7 +20,7 @@ export function activeStore(leases: LeaseStore, storage: Pick<Storage, 'head'>):
     if (claim.afterTerm < term) {
       const record = await leases.read(claim.election, call)
       const highestTerm = Math.max(term, record?.term ?? 0)
-      // The same attempt again: the head may have the term of its own grant by now.
+      // If this repeats an earlier attempt, the head may already have the term of the attempt's own grant.
       if (record?.attempt !== claim.attempt) return { ok: false, ...(record && { record }), highestTerm }
     }
     const outcome = await leases.acquire(claim, call)

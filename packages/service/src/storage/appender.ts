@@ -1,87 +1,89 @@
 /**
- * What is sent to a {@link Storage}, and what follows from the answers: decisions alone, data in and data out. `Journal`
- * carries them out, one batch at a time.
+ * What to send to a {@link Storage}, and what follows from its answers. This file only decides, on plain data.
+ * `Journal` carries the decisions out, one batch at a time.
  *
- * Where an append rejects, its writers fail at once, and it is unknown what becomes of the batch: it may still be applied,
- * even much later. Nothing else is appended on top of that. First an empty batch is appended to the same head. Where it
- * is `done`, the unknown one can never be. Where it is `fenced`, the same batch is sent again: `done` means that it was
- * applied after all, and that this is durable now. If that is fenced too, another replica has appended, and this one never
- * does again. Reading the head would not settle anything: see {@link Storage.append}.
+ * When an append rejects, its writers fail at once, and the outcome of the batch is unknown: it may still be applied,
+ * even much later. Nothing else is appended on top of it. Instead an empty batch is appended to the same head. If that
+ * is `done`, the unknown batch can never be applied. If it is `fenced`, the unknown batch is sent again. `done` then
+ * means that the batch was applied after all, and that it is durable now. If the batch is fenced too, another replica
+ * has appended, and this one never appends again. Reading the head would not settle anything: see {@link
+ * Storage.append}.
  *
- * Writers that failed although their batch was applied are no different from those of a process that crashed between
- * the commit and the answer. What that means for each kind of write is said at `LocalGroups`. Such records are *unheard*:
- * they are replaced by what memory says before anything else is written. Otherwise a reader of changes could have
- * seen a later batch when the process crashes: by its cursor it would know of a record that it was never told of.
+ * Writers that failed although their batch was applied are like those of a process that crashed between the commit and
+ * the answer. `LocalGroups` explains what that means for each kind of write. Such records are *unheard*: they are
+ * replaced by the records in memory before anything else is written. Otherwise a watcher could see a later batch before
+ * the process crashes, and its cursor would cover a record that was never reported to it.
  */
 import { ServiceError } from '../errors.ts'
 import type { Appended, Batch, GroupRecord, KeptGroup, StorageHead } from './storage.ts'
 
-/** What a batch may change of the head, beside its place. */
+/** What a batch may change in the head, apart from its position. */
 export type HeadChanges = Partial<Pick<StorageHead, 'term' | 'restores' | 'incarnation' | 'heldMs'>>
 
-/** What the one who appends knows. */
+/** The state of the process that appends. */
 export interface Appender {
-  /** The newest that is durable for certain: the next batch follows it. */
+  /** The newest head that is certainly durable. The next batch follows it. */
   readonly head: StorageHead
-  /** Every batch from now on has these in its head. */
+  /** Applied to the head of every batch from now on. */
   readonly changes: HeadChanges
-  /** What was sent, until it is certain that it is there, or that it never will be. */
+  /** The batch that was sent, until it is certain that it is applied, or never will be. */
   readonly open?: OpenBatch | undefined
   /** Groups whose record is in the storage although its writer failed. */
   readonly unheard: readonly string[]
-  /** Why nothing is sent any more. */
+  /** Why nothing is sent any more. Undefined while batches may be sent. */
   readonly over?: ServiceError | undefined
 }
 
 interface OpenBatch {
   readonly batch: Batch
-  /** On the same head, without groups: where it is taken, the batch never will be. */
+  /** An empty batch on the same head. Once it is applied, `batch` never can be. */
   readonly instead: Batch
   /**
-   * - `sent`: the batch is under way for the first time.
-   * - `unknown`: what was under way rejected.
-   * - `instead`: that is under way.
-   * - `taken`: that was fenced.
-   * - `again`: the batch is under way once more.
+   * - `sent`: the batch is in flight for the first time.
+   * - `unknown`: the call in flight rejected.
+   * - `instead`: the empty batch is in flight.
+   * - `taken`: the empty batch was fenced.
+   * - `again`: the batch is in flight once more.
    */
   readonly stage: 'sent' | 'unknown' | 'instead' | 'taken' | 'again'
 }
 
-/** Where new batches come from. */
+/** What new batches are made from. */
 export interface BatchSource {
   newId(): string
-  /** What memory has of a group. */
+  /** Returns a group's record from memory. */
   recordNow(id: string): GroupRecord
-  /** How many of these the storage takes at once: one at least. */
+  /** Returns how many of these the storage takes in one batch, at least one. */
   fitting(kept: readonly KeptGroup[]): number
 }
 
-/** An append over `state.head`. */
+/** An append that follows `state.head`. */
 export interface Sending {
   readonly state: Appender
   readonly batch: Batch
-  /** Whether it has what was asked for, and not what comes before that. */
+  /** Whether the batch holds the requested groups. False if it settles something earlier first. */
   readonly isAsked: boolean
 }
 
-/** `head` is that of the storage. */
+/** `head` is the head of the storage. */
 export function newAppender(head: StorageHead): Appender {
   return { head, changes: {}, unheard: [] }
 }
 
-/** Every batch from now on has these in its head. */
+/** Applies these changes to the head of every batch from now on. */
 export function changed(state: Appender, changes: HeadChanges): Appender {
   return { ...state, changes: { ...state.changes, ...changes } }
 }
 
-/** Nothing more is sent. */
+/** Ends appending: nothing more is sent. */
 export function ended(state: Appender, reason: ServiceError): Appender {
   return { ...state, over: state.over ?? reason }
 }
 
 /**
- * What is sent next, where nothing is under way: what settles the batch before, then what memory has of unheard groups,
- * then what is asked for. Undefined: there is nothing to do. Throws where it is over, which may have come in between.
+ * Returns what to send next when nothing is in flight: first what settles the previous batch, then the records in
+ * memory of unheard groups, then the requested groups. Returns undefined if there is nothing to do. Throws if appending
+ * has ended, which may have happened since the last call.
  */
 export function next(
   state: Appender,
@@ -103,7 +105,7 @@ export function next(
   return { state: { ...state, open: { batch, instead, stage: 'sent' } }, batch, isAsked }
 }
 
-/** What became of it. `unknown`: it rejected. */
+/** Applies the answer of the storage. `unknown` means that the call rejected. */
 export function answered(state: Appender, answer: Appended | 'unknown'): Appender {
   const { open, unheard } = state
   if (!open) return state
@@ -114,7 +116,7 @@ export function answered(state: Appender, answer: Appended | 'unknown'): Appende
     return { ...state, open: undefined, head: instead.head }
   }
   if (answer === 'fenced') return { ...state, over: fenced() }
-  // While any are unheard, nothing else is in a batch.
+  // While there are unheard groups, a batch contains only those.
   const left = stage === 'again' ? withGroups(unheard, batch) : unheard.slice(batch.groups.length)
   return { ...state, open: undefined, head: batch.head, unheard: left }
 }
@@ -133,5 +135,5 @@ function batchAfter({ head, changes }: Appender, groups: readonly KeptGroup[], {
 }
 
 function fenced(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'Another replica writes to the storage of this service.')
+  return new ServiceError('BACKEND_UNAVAILABLE', "Another replica has written to this service's storage.")
 }

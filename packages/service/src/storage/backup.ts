@@ -8,23 +8,23 @@ import { prepareLockFile, sync } from './data-file.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { LmdbStorage } from './lmdb-storage.ts'
 
-/** What {@link backupData} takes. */
+/** The options of {@link backupData}. */
 export interface BackupOptions {
-  /** The data directory, whether a service runs on it or not. */
+  /** The data directory. A service may be running on it. */
   readonly data: string
-  /** A directory that does not exist yet. Until the backup is complete, it is made in another one beside it. */
+  /** A directory that does not exist yet. Until the backup is complete, it is written to a directory next to it. */
   readonly to: string
 }
 
-/** What {@link restoreData} takes. */
+/** The options of {@link restoreData}. */
 export interface RestoreOptions {
-  /** A backup, or a data directory that was copied or put back. No service may run on it. */
+  /** A backup, or a data directory that was copied or restored. No service may be running on it. */
   readonly data: string
 }
 
 /**
- * Copies the data of a service as they are at one moment, also while it runs and grants. The copy is checked, and a
- * service refuses it until {@link restoreData} was called on it, wherever it is moved or copied to.
+ * Copies the data of a service as of one moment, even while the service runs and grants. The copy is checked. A
+ * service refuses it until {@link restoreData} was called on it, no matter where it is moved or copied to.
  *
  * @example
  * await backupData({ data: '/var/lib/tenure', to: '/backup/tenure-monday' })
@@ -35,10 +35,10 @@ export async function backupData(options: BackupOptions): Promise<void> {
   const to = resolve(options.to)
   requireData(data)
   if (isWithin(realPathOf(to), realPathOf(data)))
-    throw new Error(`${to} is in the data directory ${data}. Name a place outside of it for the backup.`)
-  if (existsSync(to)) throw new Error(`${to} is there already. Name a new directory for the backup.`)
+    throw new Error(`${to} is inside the data directory ${data}. Choose a directory outside of it for the backup.`)
+  if (existsSync(to)) throw new Error(`${to} already exists. Choose a new directory for the backup.`)
   const unfinished = `${to}.partial`
-  // Of one that was killed.
+  // Left over from a backup that was killed.
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
   try {
@@ -52,8 +52,8 @@ export async function backupData(options: BackupOptions): Promise<void> {
 }
 
 /**
- * Lets a service serve a backup, or data that were copied or put back: nobody knows which terms have been granted since,
- * so a million are skipped in every group. Every call skips that many again.
+ * Allows a service to use a backup, or data that was copied or restored. It is unknown which terms have been granted
+ * since, so a million terms are skipped in every group. Every call skips that many again.
  *
  * @example
  * await restoreData({ data: '/var/lib/tenure' })
@@ -67,15 +67,17 @@ export async function restoreData(options: RestoreOptions): Promise<void> {
 }
 
 async function copyInto(data: string, to: string): Promise<void> {
-  // It says that there are data: a service that is started on half a backup misses them, instead of beginning again from nothing.
+  // The lock file records that there is data. A service started on an incomplete backup then reports the data as
+  // missing, instead of starting from nothing.
   const lock = await DirectoryLock.take(to)
   lock.note(1)
   lock.release()
   const partial = join(to, fileNames.partial)
-  // While this is held no service starts here. If one runs, it has the lock, and LMDB writes over no page that is read.
+  // While this lock is held, no service starts here. If a service is running, it has the lock, and LMDB does not
+  // overwrite pages that are being read.
   const idle = await DirectoryLock.tryTake(data)
   try {
-    // LMDB would make it for the user that makes the backup.
+    // Otherwise LMDB would create the file as the user that makes the backup.
     if (idle) prepareLockFile(join(data, fileNames.readers))
     const source = open({ path: join(data, fileNames.data), readOnly: true, maxDbs: 4, overlappingSync: false })
     try {
@@ -101,7 +103,7 @@ async function copyInto(data: string, to: string): Promise<void> {
   sync(to, 'r')
 }
 
-/** Without links, also where the last parts of a path are not there yet. */
+/** Resolves symbolic links, even if the last parts of the path do not exist yet. */
 function realPathOf(path: string): string {
   return existsSync(path) ? realpathSync(path) : join(realPathOf(dirname(path)), basename(path))
 }
@@ -114,8 +116,8 @@ function newId(): string {
   return secret(16).toString('hex')
 }
 
-/** Throws where there is nothing, which opening it would begin. */
+/** Throws if the directory has no data. Opening it would create new data there. */
 export function requireData(directory: string): void {
   if (statSync(join(directory, fileNames.data), { throwIfNoEntry: false })?.size) return
-  throw new Error(`There are no data of a service in ${directory}.`)
+  throw new Error(`${directory} does not contain the data of a service.`)
 }

@@ -1,28 +1,31 @@
-/** LMDB's file, looked at before LMDB does: what it cannot open ends the process. */
+/** Checks LMDB's file before LMDB opens it: a file that LMDB cannot open crashes the process. */
 import { closeSync, constants, fstatSync, fsyncSync, futimesSync, openSync, readSync, writeSync } from 'node:fs'
 import { systemClock } from '../clock.ts'
 import { openOwn } from './directory-lock.ts'
 
-// More than LMDB's table of readers takes.
+// More than LMDB's table of readers needs.
 const lockFileBytes = 12_288
 const magic = 0xbeefc0de
-/** Of each of the two pages one of which points to the newest commit. */
+/** Offsets in LMDB's two meta pages, one of which points to the newest commit. */
 const offsets = { magic: 24, pageSize: 48, lastPage: 144, commit: 152, end: 160 } as const
-/** How much of such a page is read. */
+/** How many bytes of a meta page are read. */
 export const headerBytes = offsets.end
 
-/** Where data are damaged or missing. */
+/** Returns the advice for damaged or missing data. */
 export const remedy = (directory: string) =>
-  `Put a backup in its place, then run "tenure restore --data ${directory}" once.`
+  `Replace it with a backup, then run "tenure restore --data ${directory}" once.`
 
-/** The data are not what was written. */
+/** The data is not what was written. */
 export class Damage extends Error {}
 
-/** LMDB maps this file, and on a full disk the first touch of a mapped page that has no block is fatal. */
+/**
+ * Writes LMDB's lock file in full. LMDB maps this file, and on a full disk the first access to a mapped page without a
+ * block is fatal.
+ */
 export function prepareLockFile(path: string): void {
   const file = openOwn(path, constants.O_RDWR | constants.O_CREAT)
   try {
-    // Only once: a backup may be reading the data, and what it notes here keeps its pages from being written over.
+    // Only once: a backup may be reading the data, and its entry in this file protects the pages it reads.
     if (fstatSync(file).size >= lockFileBytes) return
     writeSync(file, Buffer.alloc(lockFileBytes), 0, lockFileBytes, 0)
   } finally {
@@ -30,11 +33,11 @@ export function prepareLockFile(path: string): void {
   }
 }
 
-/** How many commits the file has had; undefined for a new one. Throws unless it is one of LMDB. */
+/** Returns how many commits the file has had, or undefined for a new file. Throws unless it is an LMDB file. */
 export function readHeader(path: string): number | undefined {
   const file = openOwn(path, constants.O_RDWR | constants.O_CREAT)
   try {
-    // The run before may have failed to write pages that the system still shows as written.
+    // The previous run may have failed to write pages that the kernel still shows as written.
     fsyncSync(file)
     const first = Buffer.alloc(offsets.end)
     if (readSync(file, first, 0, offsets.end, 0) === 0) return undefined
@@ -48,7 +51,7 @@ export function readHeader(path: string): number | undefined {
   }
 }
 
-/** What the newer of the two pages says. */
+/** Returns what the newer of the two meta pages says. */
 export function newestOf(pages: readonly Buffer[]): { commits: number; lastPageNumber: number } {
   const [newest] = pages
     .map((page) => ({
@@ -60,28 +63,28 @@ export function newestOf(pages: readonly Buffer[]): { commits: number; lastPageN
 }
 
 /**
- * Which file this is, as far as a copy of it is another one: its inode and, where the file system knows it, the time of
- * its birth. Both outlive a move within a file system and a restart of the machine.
+ * Identifies a file, so that a copy of it has another identity: its inode and, if the file system knows it, its birth
+ * time. Both survive a move within a file system and a restart of the machine.
  */
 export function placeOf(file: number): string {
   const { ino, birthtimeNs, ctimeNs } = fstatSync(file, { bigint: true })
-  // Where the birth is not known, it is shown as zero or as the time of the last change.
+  // If the birth time is not known, it shows as zero or as the time of the last change.
   const isKnown = birthtimeNs > 0n && birthtimeNs !== ctimeNs
   return `${ino}.${isKnown ? birthtimeNs : ''}`
 }
 
-/** Like {@link placeOf}, for a file that may be so new that its birth cannot be told from its last change. */
+/** Like {@link placeOf}, but for a file that may be so new that its birth time equals its last change. */
 export async function settledPlaceOf(file: number): Promise<string> {
   const place = placeOf(file)
   if (!place.endsWith('.')) return place
-  // Longer than the steps in which a kernel counts such times.
+  // Longer than the resolution of a kernel's file times.
   await new Promise<void>((resolve) => void systemClock.setTimer(20, resolve))
   const { atime, mtime } = fstatSync(file)
   futimesSync(file, atime, mtime)
   return placeOf(file)
 }
 
-/** Whether what was noted in a file was noted in another one. */
+/** Returns whether the identity stored in a file belongs to another file, of which this one is a copy. */
 export function isCopy(noted: string, place: string): boolean {
   const [inode, birth] = noted.split('.')
   const [ownInode, ownBirth] = place.split('.')

@@ -16,29 +16,32 @@ import { secret } from '@tenure/internal/clock'
 import { loadKernelLocks, type KernelLocks } from '@tenure/internal/kernel-locks'
 import { ProofThread } from './proof-thread.ts'
 
-/** What is locked of another file. On Windows nobody else can write there then, so it is a byte far behind the end. */
+/**
+ * The range to lock in the data file. On Windows a lock keeps others from writing to the range, so lock one byte far
+ * beyond the end.
+ */
 const range = process.platform === 'win32' ? ([2 ** 52, 1] as const) : ([] as const)
 const digits = 16
-/** Where the owner's mark is: behind the number of commits, in the same block of the disk. */
+/** Where the owner's mark is: after the number of commits, in the same disk block. */
 const mark = { at: 32, length: 32 } as const
-/** What a proof writes: beside the mark, which may be a successor's by then. */
+/** What a proof writes. It is next to the mark, because the mark may already be a successor's. */
 const sign = { at: 96, text: 'alive\n' } as const
 
-/** It is certain that the directory is another's, or gone. */
+/** The directory certainly belongs to another process, or is gone. */
 export class Lost extends Error {}
 
-/** A file that this process has open, and the path at which others find it. */
+/** A file that this process has open, and its path. */
 export interface OpenFile {
   readonly path: string
   readonly file: number
 }
 
 /**
- * The file `lock`: held by one process at a time. It also says how many commits the data have had at least, so that
- * data that were lost, put back, or whose newest commit cannot be found do not go unnoticed. Written after each commit
- * and not synced, it may lag behind after a power cut, and never runs ahead.
+ * The file `lock`, which one process holds at a time. It also records how many commits the data has had at least, so
+ * that lost or restored data, or data whose newest commit cannot be found, is noticed. The number is written after each
+ * commit and not synced. It may lag behind after a power cut, but is never too high.
  *
- * Behind that number is the mark of the process that serves the data, a random text: see {@link prove}.
+ * After that number comes the mark of the process that serves the data, a random text: see {@link prove}.
  */
 export class DirectoryLock {
   /** Undefined in a directory that has never been used. */
@@ -66,7 +69,7 @@ export class DirectoryLock {
     throw new Error(inUse)
   }
 
-  /** Undefined if another process has it. */
+  /** Resolves to undefined if another process has the lock. */
   static async tryTake(directory: string): Promise<DirectoryLock | undefined> {
     const path = join(directory, 'lock')
     const file = openOwn(path, constants.O_RDWR | constants.O_CREAT)
@@ -84,24 +87,27 @@ export class DirectoryLock {
     }
   }
 
-  /** KernelLocks another open file too, for when somebody deletes this one. False if another process has it. */
+  /**
+   * Also locks another open file, in case someone deletes the lock file. Returns false if another process has it
+   * locked.
+   */
   takeToo(file: number): boolean {
     if (!this.#locks.tryLock(file, ...range)) return false
     this.#others.add(file)
     return true
   }
 
-  /** Lets go of what {@link takeToo} took, if it did. */
+  /** Unlocks a file if {@link takeToo} locked it. */
   free(file: number): void {
     if (this.#others.delete(file)) this.#locks.unlock(file, ...range)
   }
 
   note(commits: number): void {
-    // A few bytes over the same ones: this takes no room.
+    // This overwrites the same few bytes, so it needs no space.
     writeSync(this.#file, `${String(commits).padStart(digits, '0')}\n`, 0)
   }
 
-  /** Writes the mark that {@link prove} looks for, synced. */
+  /** Writes and syncs the mark that {@link prove} checks. */
   sign(): void {
     writeSync(this.#file, `${this.#mark}\n`, mark.at)
     writeSync(this.#file, sign.text, sign.at)
@@ -109,9 +115,9 @@ export class DirectoryLock {
   }
 
   /**
-   * Rejects unless this process still owns the directory and can write to it: a write in place has reached the disk (it
-   * takes no space, so it succeeds on a full one), and after that nobody else has signed, and the lock file and `others`
-   * were still the files that are found at their paths.
+   * Rejects unless this process still owns the directory and can write to it. It does if a write in place has reached
+   * the disk, no other process has signed after that, and the lock file and `others` are still the files at their
+   * paths. The write needs no space, so it succeeds on a full disk.
    */
   async prove(others: readonly OpenFile[]): Promise<void> {
     const proven = await this.#thread.prove({
@@ -126,7 +132,7 @@ export class DirectoryLock {
     if (proven.result === 'failed') throw Object.assign(new Error(proven.message), { code: proven.code })
   }
 
-  /** Rejects unless the lock file and `others` are the files that are found at their paths. */
+  /** Rejects unless the lock file and `others` are still the files at their paths. */
   async requirePlace(others: readonly OpenFile[]): Promise<void> {
     for (const { path, file } of this.#places(others)) {
       const there = await stat(path, { bigint: true }).catch((error: NodeJS.ErrnoException) => {
@@ -147,27 +153,27 @@ export class DirectoryLock {
     fsyncSync(this.#file)
   }
 
-  /** Gets ready for {@link prove}. */
+  /** Starts the thread for {@link prove} ahead of time. */
   startProofs(): void {
     this.#thread.start()
   }
 
-  /** Ends what {@link prove} has started. */
+  /** Stops the thread for {@link prove}. */
   stopProofs(): Promise<void> {
     return this.#thread.stop()
   }
 
   release(): void {
-    // Closing is not enough where another thread is just starting a process, which has the file too for a moment.
+    // Closing is not enough if another thread is just starting a child process, which briefly shares the file.
     this.#locks.unlock(this.#file)
     closeSync(this.#file)
   }
 }
 
-/** What is said of a directory that another process has. */
-export const inUse = 'it is in use by another process. One process serves it at a time.'
+/** The error text for a directory that another process has locked. */
+export const inUse = 'it is in use by another process. Only one process can use it at a time.'
 
-/** Opens a file of the data directory for its owner alone, and no link to another one. */
+/** Opens a file of the data directory, creating it with access for its owner only, and never follows a link. */
 export function openOwn(path: string, flags: number): number {
   const safeFlags = flags | constants.O_NOFOLLOW
   if (!(flags & constants.O_CREAT)) return openSync(path, safeFlags)
@@ -182,8 +188,8 @@ export function openOwn(path: string, flags: number): number {
 }
 
 /**
- * What root makes in a directory of another user, that user must be able to use. Only new files: one that was there may
- * be a file of the system, to which the user has made a link.
+ * Lets the owner of the directory use files that root creates in it. Applies only to new files: an existing one may be
+ * a system file, to which the user has made a link.
  */
 function giveToOwner(file: number, directory: string): void {
   if (process.getuid?.() !== 0) return
@@ -192,7 +198,7 @@ function giveToOwner(file: number, directory: string): void {
 }
 
 function notThere(path: string): Lost {
-  return new Lost(`${basename(path)} was moved, deleted or replaced`)
+  return new Lost(`${basename(path)} was moved, deleted, or replaced`)
 }
 
 function isThere({ path, file }: OpenFile): boolean {

@@ -5,7 +5,7 @@ import { LmdbStorage } from './lmdb-storage.ts'
 import type { MoveTarget, TargetState } from './move-storage.ts'
 import type { FoundGroup, StorageHead } from './storage.ts'
 
-/** A directory that data are moved to. */
+/** A directory as the target of a move. */
 export class DirectoryTarget implements MoveTarget {
   readonly name: string
   readonly #directory: string
@@ -23,7 +23,7 @@ export class DirectoryTarget implements MoveTarget {
     const { clusterId: name } = await found.head()
     if (done || name !== clusterId) await found.close()
     else this.#storage = found
-    if (name !== clusterId) throw new Error(`There are other data in ${this.#directory}. Name a new directory.`)
+    if (name !== clusterId) throw new Error(`${this.#directory} contains other data. Choose a new directory.`)
     return done ? 'done' : 'begun'
   }
 

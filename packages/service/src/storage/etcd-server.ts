@@ -4,26 +4,26 @@ import type { EtcdKeys, KeyValue, Operation, Transaction, TransactionAnswer } fr
 import type { FoundServer, GroupPage, GroupText, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
 
 /**
- * etcd: a key for each group, and one for the head. A batch is one transaction.
+ * Storage in etcd: one key for each group, and one for the head. A batch is one transaction.
  *
- * The last part of each key has a colon in it, which neither the name of an election nor the last part of its keys has:
- * elections, other services and other prefixes, even one below the other, share no key with this one.
+ * The last part of each key contains a colon, which neither an election's name nor the last part of its keys can
+ * contain. So elections, other services, and other prefixes, even nested ones, share no key with this service.
  */
 export class EtcdServer implements StorageServer {
   readonly name: string
-  /** A transaction may have 128 operations and 1.5 MiB. Keys and the head are not counted in these. */
+  /** A transaction may have 128 operations and 1.5 MiB. Keys and the head are not counted here. */
   readonly maxBatch = { groups: 120, bytes: 2 ** 20 }
   readonly #keys: EtcdKeys
   readonly #head: string
   readonly #check: string
   readonly #groups: string
-  /** Of all groups. */
+  /** The end of the key range of all groups. */
   readonly #end: string
   #checks = 0
 
   constructor(keys: EtcdKeys) {
     const { prefix } = keys
-    this.name = `What is below "${prefix}" in etcd`
+    this.name = `The data below "${prefix}" in etcd`
     this.#keys = keys
     this.#head = `${prefix}/service:head`
     this.#check = `${prefix}/service:check`
@@ -34,7 +34,7 @@ export class EtcdServer implements StorageServer {
   async find(call: CallOptions): Promise<FoundServer> {
     const { ranges } = await this.#keys.transact(reading({ get: this.#head }), call)
     const { clusterId = '', replacements } = this.#keys
-    // A cluster with another id has these data from a backup. So has one whose revision is lower than it was.
+    // A cluster with another id got this data from a backup. So did one whose revision is lower than before.
     return { head: valueIn(ranges[0]), incarnation: clusterId, isSynced: false, replacements }
   }
 
@@ -69,9 +69,9 @@ export class EtcdServer implements StorageServer {
   }
 
   /**
-   * etcd walks through all keys of a range, whatever its limit is, and no key is written meanwhile: pages of a million
-   * would take it minutes. So each one ends where the keys begin otherwise than the last one found, and the next part is
-   * wider again. The parts lie one behind the other, without a gap; how wide they are is a matter of speed alone.
+   * etcd walks all keys of a range, whatever its limit is, and blocks writes meanwhile: pages over a million keys would
+   * take it minutes. So each page ends where the prefix of the last key found ends, and the next range is wider again.
+   * The ranges are adjacent, without a gap. Their width only affects speed.
    */
   async page(cursor: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
     const [from, end] = cursor === undefined ? [this.#groups, this.#end] : (JSON.parse(cursor) as [string, string])
@@ -87,7 +87,7 @@ export class EtcdServer implements StorageServer {
     }
   }
 
-  /** `unfinished` is what was found of a part that has more. Undefined behind the last one. */
+  /** `unfinished` is what was found of a range that has more. Returns undefined after the last range. */
   #partAfter(unfinished: readonly KeyValue[], end: string): readonly [from: string, end: string] | undefined {
     const [first, last] = [unfinished[0], unfinished.at(-1)]
     if (first && last) return [afterKey(last.key), narrowerEnd(first.key, last.key) ?? end]
@@ -106,7 +106,7 @@ export class EtcdServer implements StorageServer {
     this.#keys.close()
   }
 
-  /** Nothing of a key that is not ours. */
+  /** Returns nothing for a key that does not belong to this storage. */
   #groupIn({ key, value: text }: KeyValue): GroupText[] {
     const name = key.slice(this.#groups.length)
     try {
@@ -118,7 +118,10 @@ export class EtcdServer implements StorageServer {
   }
 }
 
-/** Of the keys that begin like the last one, as far as the first one does, and with one character more. */
+/**
+ * Returns the end of the keys that share a prefix with the last key: the prefix that the first key has too, plus one
+ * character.
+ */
 function narrowerEnd(first: string, last: string): string | undefined {
   let shared = 0
   while (shared < last.length && first[shared] === last[shared]) shared += 1
@@ -126,7 +129,7 @@ function narrowerEnd(first: string, last: string): string | undefined {
   return /^[\x20-\x7e]+$/.test(prefix) ? prefixEnd(prefix) : undefined
 }
 
-/** Without a comparison it always succeeds. It is linearizable, because it does not ask for less. */
+/** A transaction without a comparison always succeeds. It is linearizable by default. */
 function reading(...gets: readonly Operation[]): Transaction {
   return { compare: [], success: gets, failure: [] }
 }

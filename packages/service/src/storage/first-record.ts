@@ -3,35 +3,40 @@ import { Damage } from './data-file.ts'
 import { decodeRecord } from './record-text.ts'
 import type { StorageHead } from './storage.ts'
 
-/** The first record: the head, and what else is known of the file. */
+/** The first record: the head, and what else is known about the file. */
 export interface Meta extends Omit<StorageHead, 'incarnation'> {
   readonly format: typeof format | typeof unservedFormat
-  /** The head's incarnation: the file in which this was written, to notice a copy. Early data have none. */
+  /**
+   * The head's incarnation: the file in which this was written, to notice a copy. Missing in data of early versions.
+   */
   readonly place?: string | undefined
-  /** Where terms were skipped last: there, it is not done again by an option that somebody forgot to remove. */
+  /**
+   * The file in which terms were skipped last. Skipping is not repeated there if someone forgets to remove the option.
+   */
   readonly restoredAt?: string | undefined
-  /** Where the data were moved to. */
+  /** Where the data was moved to. */
   readonly movedTo?: string | undefined
-  /** The data are being moved here. Those that are there may not be all. */
+  /** The data is being moved here and may be incomplete. */
   readonly isPartial?: boolean | undefined
 }
 
 /**
- * What of the data has which shape. A version refuses every format but those that it knows, in words, so the first record
- * of all formats has this number and is encoded alike.
+ * The format of the data. A version refuses every format that it does not know, with a clear message, so the first
+ * record of all formats has this number and the same encoding.
  *
- * 1. The first record is written when it changes. It has neither term, seq, batch nor secret.
- * 2. The first record is the head, part of every commit. Records of groups have a seq, and say why a term ended. Those of
- *    format 1 stay as they are until they are written again.
- * 3. As 2, of data that nobody serves because they are moved: another number, so that no earlier version serves them.
+ * 1. The first record is written when it changes. It has no term, seq, batch, or secret.
+ * 2. The first record is the head, and part of every commit. Group records have a seq, and say why a term ended.
+ *    Records of format 1 stay as they are until they are written again.
+ * 3. Like 2, for data that is not served because it is being moved, or was. The number differs so that no earlier
+ *    version serves it.
  */
 const format = 2
 export const unservedFormat = 3
 
-/** As it was found: of any format that this version reads. */
+/** The first record as found, in any format that this version reads. */
 export type FoundMeta = Partial<Omit<Meta, 'format'>> & { readonly format: 1 | Meta['format'] }
 
-/** Throws for what is damaged, and for formats that this version does not know. */
+/** Throws if the record is damaged, or has a format that this version does not know. */
 export function decodeMeta(record: string | undefined): FoundMeta {
   const found = record === undefined ? undefined : decodeRecord('meta', record)?.value
   if (!found) throw new Damage('its first record is damaged')
@@ -42,7 +47,7 @@ export function decodeMeta(record: string | undefined): FoundMeta {
   )
 }
 
-/** Of data that do not exist yet. */
+/** Returns the first record of new data. */
 export function newMeta(clusterId: string): Meta {
   return { format, clusterId, restores: 0, term: 0, seq: 0, batch: '', secret: secret(16).toString('hex') }
 }

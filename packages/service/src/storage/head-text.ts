@@ -3,25 +3,25 @@ import { secret } from '@tenure/internal/clock'
 import { decodeRecord, encodeRecord } from './record-text.ts'
 import type { StorageHead } from './storage.ts'
 
-/** A version refuses every format but those that it knows, in words. */
+/** A version refuses every format that it does not know, with a clear message. */
 const format = 1
 const key = 'head'
 
-/** A head, and why nothing is appended to it, if that is so. */
+/** A head, and the reason why nothing may be appended to it, if there is one. */
 export interface KeptHead {
   readonly head: StorageHead
-  /** Where the data were moved to. */
+  /** Where the data was moved to. */
   readonly movedTo?: string | undefined
-  /** The data are being moved here. Those that are there may not be all. */
+  /** The data is being moved here and may be incomplete. */
   readonly isPartial?: boolean | undefined
 }
 
-/** Of data that do not exist yet. */
+/** Returns the head of new data. */
 export function firstHead(clusterId: string, incarnation: string): StorageHead {
   return { term: 0, seq: 0, batch: '', clusterId, restores: 0, incarnation, secret: secret(16).toString('hex') }
 }
 
-/** The same text for the same head, always: storages compare it. */
+/** Always returns the same text for the same head, because storages compare it. */
 export function encodeHead({ head, movedTo, isPartial }: KeptHead): string {
   const { term, seq, batch, clusterId, restores, incarnation, secret: hidden, heldMs } = head
   const value: object = {
@@ -40,7 +40,7 @@ export function encodeHead({ head, movedTo, isPartial }: KeptHead): string {
   return encodeRecord(key, value, { commit: 0, seq })
 }
 
-/** Throws for what is damaged, and for formats that this version does not know. */
+/** Throws if the head is damaged, or has a format that this version does not know. */
 export function decodeHead(text: string): KeptHead {
   const found = decodeRecord(key, text)?.value as (StorageHead & Omit<KeptHead, 'head'> & Formatted) | undefined
   if (!found) throw new Error('its head is damaged')

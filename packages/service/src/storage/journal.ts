@@ -12,9 +12,9 @@ import {
 } from './appender.ts'
 import type { Appended, Batch, GroupRecord, KeptGroup, Storage, StorageHead } from './storage.ts'
 
-/** Which write of which batch it was. */
+/** Identifies a write: its batch, and its index in the batch. */
 export interface Written {
-  /** Of the batch. */
+  /** The head of the batch. */
   readonly head: StorageHead
   readonly index: number
   readonly isLast: boolean
@@ -30,18 +30,18 @@ interface Check {
   reject(error: Error): void
 }
 
-/** What {@link Journal} takes. */
+/** The options of {@link Journal}. */
 export interface JournalOptions {
   newId(): string
-  /** What memory has of a group. */
+  /** Returns a group's record from memory. */
   recordNow(id: string): GroupRecord
-  /** Called in the step in which it is known that another replica has appended. */
+  /** Called synchronously once it is known that another replica has appended. */
   readonly onFenced?: (() => void) | undefined
 }
 
 /**
- * The one who appends to a {@link Storage}: one batch at a time, each with all that came while the one before was under
- * way. What is sent, and what follows from the answers, is decided in appender.ts.
+ * The only component that appends to a {@link Storage}. It sends one batch at a time, each with everything that arrived
+ * while the previous one was in flight. appender.ts decides what to send and what follows from the answers.
  */
 export class Journal {
   readonly #storage: Storage
@@ -52,7 +52,7 @@ export class Journal {
   #checks: Check[] = []
   #draining: Promise<void> | undefined
 
-  /** `head` is that of the storage. */
+  /** `head` is the head of the storage. */
   constructor(storage: Storage, head: StorageHead, options: JournalOptions) {
     this.#storage = storage
     this.#options = options
@@ -65,8 +65,8 @@ export class Journal {
   }
 
   /**
-   * Appends nothing but a head with these changes, and resolves with it. Before any write. Where it rejects, and it is
-   * not fenced, ask again: what became of the first try is settled like any batch.
+   * Appends only a head with these changes, and resolves with it. Call it before any write. If it rejects without being
+   * fenced, call it again: the outcome of the first try is settled like that of any batch.
    */
   async swap(changes: HeadChanges): Promise<StorageHead> {
     this.change(changes)
@@ -75,17 +75,20 @@ export class Journal {
     return this.#state.head
   }
 
-  /** Every batch from now on has these in its head. */
+  /** Applies these changes to the head of every batch from now on. */
   change(changes: HeadChanges): void {
     this.#state = changed(this.#state, changes)
   }
 
-  /** Nothing more is sent, and all that waits to be fails with this. */
+  /** Stops sending. All waiting writes fail with this reason. */
   end(reason: ServiceError): void {
     this.#state = ended(this.#state, reason)
   }
 
-  /** Resolves once it is durable, in the order of the calls. Rejects where it was not done, or where nobody knows. */
+  /**
+   * Resolves once the record is durable, in the order of the calls. Rejects if it was not written, or if the outcome is
+   * unknown.
+   */
   write(id: string, record: GroupRecord): Promise<Written> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ id, record, resolve, reject })
@@ -93,7 +96,7 @@ export class Journal {
     })
   }
 
-  /** Resolves if a write could be made durable, after the batch that takes what was asked for before. */
+  /** Resolves if a write could be made durable, after the batch with all earlier writes. */
   check(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#checks.push({ resolve, reject })
@@ -101,18 +104,20 @@ export class Journal {
     })
   }
 
-  /** Why nothing is written any more: another replica has appended, or may have. What is in memory need not be true. */
+  /**
+   * Why nothing is written any more: another replica has appended, or may have. The state in memory may be wrong then.
+   */
   get fenced(): ServiceError | undefined {
     return this.#state.over
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves once nothing is in flight. */
   async idle(): Promise<void> {
     await this.#draining
   }
 
   async #drain(): Promise<void> {
-    // Those that come in the same turn go together.
+    // Writes of the same turn go into one batch.
     await nextTurn()
     while (this.#queue.length > 0 || this.#checks.length > 0) {
       const checks = this.#checks.splice(0)
@@ -136,7 +141,7 @@ export class Journal {
     }
   }
 
-  /** How many of these the storage takes at once. */
+  /** Returns how many of these fit into one batch. */
   #fitting(kept: readonly KeptGroup[]): number {
     const { groups, bytes } = this.#storage.maxBatch
     let count = 0
@@ -153,7 +158,7 @@ export class Journal {
     return failureOf(this.#sendAll(writes.map(({ id, record }) => ({ id, record }))))
   }
 
-  /** Settles what came before. Then it appends these groups; if none are given, nothing. */
+  /** Settles the previous batch, then appends these groups. With undefined it only settles. */
   async #sendAll(groups: readonly KeptGroup[] | undefined): Promise<void> {
     for (;;) {
       const sending = next(this.#state, groups, this.#source)
@@ -176,7 +181,7 @@ export class Journal {
     }
   }
 
-  /** A storage that works is not enough: the next write must be possible too. */
+  /** A working storage is not enough: the next write must be possible too. */
   async #check(): Promise<void> {
     await this.#sendAll(undefined)
     if (this.#state.over) throw this.#state.over
@@ -190,6 +195,6 @@ async function failureOf(work: Promise<void>): Promise<ServiceError | undefined>
     return undefined
   } catch (cause) {
     if (cause instanceof ServiceError) return cause
-    return new ServiceError('BACKEND_UNAVAILABLE', 'The storage of this service cannot be written.', { cause })
+    return new ServiceError('BACKEND_UNAVAILABLE', "This service's storage cannot be written.", { cause })
   }
 }

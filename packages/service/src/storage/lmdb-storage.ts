@@ -23,15 +23,15 @@ import {
 } from './storage.ts'
 import { unusable, waysOn } from './unusable.ts'
 
-/** The place of a backup, which is nowhere. */
+/** The stored file identity of a backup. It matches no file. */
 const backup = 'backup'
 
-/** Groups that are read at once: others run in between. */
+/** How many groups are read at a time. Other callbacks run in between. */
 const pageGroups = 1_000
-/** There is a proof in every second. */
+/** There is one proof per second. */
 const proofsPerLook = 60
 
-/** What LMDB tells of itself, as far as it is used here. */
+/** The statistics of LMDB that are used here. */
 interface Stats {
   readonly pageSize: number
   readonly lastPageNumber: number
@@ -43,48 +43,49 @@ interface Put {
   readonly to: Database<string, string>
   readonly key: string
   readonly value: object
-  /** Default: that of the head. */
+  /** Default: the head's seq. */
   readonly seq?: number | undefined
 }
 
-/** What {@link LmdbStorage.open} takes. */
+/** The options of {@link LmdbStorage.open}. */
 export interface LmdbStorageOptions {
   readonly directory: string
   newId(): string
   /**
-   * Whether the data may be a copy or older than they were. Default: no, they are refused. `yes`: terms are skipped.
-   * `once`: likewise, unless it was done in this very directory. `never`: they become a backup, and are not served.
+   * Whether the data may be a copy, or older than before. Default: such data is refused. `yes`: terms are skipped.
+   * `once`: terms are skipped unless that was done in this directory before. `never`: the data becomes a backup, and is
+   * not served.
    */
   readonly restored?: 'yes' | 'once' | 'never' | undefined
   readonly allowNetworkFilesystem?: boolean | undefined
-  /** The name of the data. Default: elections.mdb. */
+  /** The file name of the data. Default: elections.mdb. */
   readonly file?: string | undefined
-  /** The move of the data to there may have begun before. */
+  /** Allows opening data whose move to this target has already begun. */
   readonly movingTo?: string | undefined
-  /** Data are moved here, or were before, but not all of them. */
+  /** The data is being moved here. An earlier move may have left a part of it. */
   readonly movingHere?: boolean | undefined
 }
 
 /**
- * The data directory: LMDB, held by one process at a time.
+ * The data directory: an LMDB database that one process uses at a time.
  *
- * LMDB writes the pages of a commit beside those in use, syncs them, and only then writes and syncs the one page that
- * points to them. Its default in this package, to sync later while the next commit is under way, is turned off:
+ * LMDB writes the pages of a commit next to those in use, syncs them, and only then writes and syncs the one page that
+ * points to them. The default of the lmdb package, to sync later while the next commit is in progress, is turned off:
  *
- * - a commit that was answered is on disk, and a torn or lost tail leaves the commit before;
- * - where writing or syncing its pages fails, nothing points to them, and the next commit writes all its pages again.
- *   So a failed sync, after which Linux takes lost pages for clean, harms nothing that was ever answered. A full disk
- *   is such a case: it is as if the commit had not been asked for, and it can be tried again;
- * - where writing the pointer fails, nobody knows which commit the disk has. LMDB refuses all work from then on, and so
- *   does this class until the process is started again: {@link open} syncs the file first, so that what is read is what
- *   is there.
+ * - A commit that was answered is on disk, and a torn or lost tail leaves the previous commit.
+ * - If writing or syncing its pages fails, nothing points to them, and the next commit writes all its pages again. So a
+ *   failed sync, after which Linux treats lost pages as clean, harms nothing that was ever answered. A full disk is
+ *   such a case: it is as if the commit had not been requested, and it can be retried.
+ * - If writing the pointer fails, it is unknown which commit is on disk. LMDB refuses all work from then on, and so
+ *   does this class until the process is restarted: {@link open} syncs the file first, so that what is read is what is
+ *   on disk.
  *
- * One commit at a time is handed to LMDB, because it never answers those that wait behind one after which it refuses
- * all work.
+ * LMDB gets one commit at a time, because it never answers commits that wait behind one after which it refuses all
+ * work.
  */
 export class LmdbStorage implements Storage {
   readonly maxBatch = { groups: Infinity, bytes: Infinity }
-  /** What should be changed about the directory. */
+  /** Warnings about what should be changed in the directory. */
   readonly warnings: readonly string[]
   readonly #directory: string
   readonly #root: RootDatabase
@@ -93,9 +94,9 @@ export class LmdbStorage implements Storage {
   readonly #lock: DirectoryLock
   readonly #data: OpenFile
   readonly #reserve: Reserve
-  /** The first record as it was found. */
+  /** The first record as found. Undefined for new data. */
   readonly #found: FoundMeta | undefined
-  /** The data may be older than they were. */
+  /** Whether the data may be older than before. */
   readonly #restored: LmdbStorageOptions['restored']
   /** This directory has had newer data. */
   readonly #isOlder: boolean
@@ -104,7 +105,7 @@ export class LmdbStorage implements Storage {
   #lastCommit: number
   #proofs = 0
   #broken: ServiceError | undefined
-  /** What uses the files. */
+  /** Operations that use the files. */
   readonly #underWay = new Set<Promise<void>>()
   #isClosed = false
 
@@ -117,12 +118,13 @@ export class LmdbStorage implements Storage {
     this.#restored = restored
     prepareLockFile(`${path}-lock`)
     this.#isOlder = this.#checkAge(readHeader(path))
-    // Batches are made here: of those that the package makes by itself it leaves a promise that nobody hears reject.
+    // Batches are made here. The package would leave a rejected promise unhandled for batches that it makes itself.
     this.#root = open({ path, maxDbs: 4, encoding: 'string', overlappingSync: false, eventTurnBatching: false })
     this.#data = { path, file: openOwn(path, constants.O_RDWR) }
     try {
       if (!lock.takeToo(this.#data.file)) throw new Error(inUse)
-      // Where pages are missing at the end, reading them is an error then, and not a signal that ends the process.
+      // If pages are missing at the end, reading them then fails with an error instead of a signal that kills the
+      // process.
       const { pageSize, lastPageNumber } = this.#root.getStats() as Stats
       const bytes = pageSize * (lastPageNumber + 1)
       if (statSync(path).size < bytes) truncateSync(path, bytes)
@@ -140,7 +142,7 @@ export class LmdbStorage implements Storage {
     }
   }
 
-  /** Whether there were no data before. */
+  /** Whether there was no data before. */
   get isNew(): boolean {
     return this.#found === undefined
   }
@@ -175,22 +177,22 @@ export class LmdbStorage implements Storage {
     this.#lock.sign()
     if (this.#lock.commits !== undefined) return
     this.#lock.sync()
-    // A new file is lost with its directory's entry.
+    // A new file is lost together with its directory entry unless the directory is synced.
     for (const path of [this.#directory, dirname(this.#directory)]) sync(path, 'r')
   }
 
   /**
-   * In one commit: after a crash, data that were refused either still are, or have been restored, and data of an earlier
-   * format either still are, or have been upgraded.
+   * Everything in one commit: after a crash, refused data either is still refused or has been restored, and data of an
+   * earlier format either has that format or has been upgraded.
    */
   async #note(place: string): Promise<void> {
     const meta = this.#meta
     const { restoredAt } = meta
     if (!this.#found) return this.#writeMeta({ ...meta, place })
     const isIncomplete = meta.place === undefined || this.#found.format !== meta.format
-    // A commit on top would hide that the newest ones are lost.
+    // Check that all groups are readable: a commit on top would hide that the newest ones are lost.
     if (this.#restored || isIncomplete) for await (const _ of this.#pages());
-    // In the format that was found: who goes back to the version before needs a backup that it reads.
+    // Keep the format that was found: to go back to the previous version, a user needs a backup that it can read.
     if (this.#restored === 'never') return this.#writeMeta(meta, { ...this.#found, place: backup })
     const isRefused = this.#isCopy || this.#isOlder || this.#isAgeless
     const isDone = this.#restored === 'once' && !isRefused && restoredAt !== undefined && !isCopy(restoredAt, place)
@@ -207,7 +209,7 @@ export class LmdbStorage implements Storage {
       await this.#writeMeta(meta)
     } catch (error) {
       if (this.#broken || !isFull(error)) throw error
-      // The first write that finds room does it.
+      // The first write that finds space does it.
       this.#meta = meta
     }
   }
@@ -221,23 +223,23 @@ export class LmdbStorage implements Storage {
     return record === undefined && this.#count() === 0 ? undefined : decodeMeta(record)
   }
 
-  /** Whether this directory has had newer data. Throws where that is not said to be so. */
+  /** Returns whether this directory has had newer data. Throws unless `restored` says so. */
   #checkAge(commits: number | undefined): boolean {
     const least = this.#lock.commits
     if (least === undefined) return false
     if (commits === undefined) throw new Damage('elections.mdb is missing or empty')
     if (commits >= least) return false
     if (this.#restored) return true
-    throw new Error(`elections.mdb is older than what this directory has had. ${waysOn(this.#directory)}`)
+    throw new Error(`elections.mdb is older than the data that this directory has had. ${waysOn(this.#directory)}`)
   }
 
-  /** What was found, in the newest format. Throws where it was moved, or is being moved. */
+  /** Returns what was found, in the newest format. Throws if the data was moved, or is being moved. */
   #completed(meta: Meta, { restored, movingTo, movingHere = false }: LmdbStorageOptions): Meta {
     const { movedTo, isPartial = false, ...found } = this.#found ?? {}
-    if (movingHere && this.#found && !isPartial) throw new Error('there are data in it. Name a new directory')
+    if (movingHere && this.#found && !isPartial) throw new Error('it already contains data. Choose a new directory')
     if (movingHere) return { ...meta, ...found, format: unservedFormat, isPartial: true }
     if (isPartial) throw new Error(partlyMoved)
-    // Whoever says that this is the newest that there is gets it back.
+    // A restore declares that this is the newest data there is, so it may be served again.
     if (movedTo === undefined || restored === 'yes') return { ...meta, ...found, format: meta.format }
     if (movedTo !== movingTo) throw new Error(movedAway(movedTo))
     return { ...meta, ...found, format: unservedFormat, movedTo }
@@ -248,18 +250,21 @@ export class LmdbStorage implements Storage {
     return place !== undefined && isCopy(place, placeOf(this.#data.file))
   }
 
-  /** Whether nothing says how old data with groups may be. Before the first group is written, the lock file says it. */
+  /**
+   * Returns whether nothing says how old data with groups may be. Before the first group is written, the lock file says
+   * it.
+   */
   get #isAgeless(): boolean {
     return !this.#lock.commits && this.#count() > 0
   }
 
   #refusedAgeless(): Error {
-    const what = 'its file lock is missing, empty or damaged, so that these data may be old ones, or in use'
+    const what = 'its lock file is missing, empty, or damaged, so the data may be old or in use'
     return new Error(`${what}. ${waysOn(this.#directory)}`)
   }
 
   #refusedCopy(): Error {
-    const what = this.#meta.place === backup ? 'it is a backup' : 'it is a copy, or was put back'
+    const what = this.#meta.place === backup ? 'it is a backup' : 'it is a copy, or was restored'
     return new Error(`${what}. ${waysOn(this.#directory)}`)
   }
 
@@ -267,7 +272,7 @@ export class LmdbStorage implements Storage {
     return { head: headOf(this.#meta), pages: this.#pages() }
   }
 
-  /** Throws where anything is not as it was written: the terms of a group that is missing would be granted again. */
+  /** Throws if anything differs from what was written: the terms of a missing group would be granted again. */
   async *#pages(): AsyncGenerator<readonly FoundGroup[]> {
     const pace = new Pace()
     let left = this.#count()
@@ -286,14 +291,14 @@ export class LmdbStorage implements Storage {
         before = key
         page.push({ id: key, record: record as GroupRecord, seq })
       }
-      // Fewer than none: the order of the keys is damaged, and there may be no end to this.
+      // A negative number means that the order of the keys is damaged, and this might never end.
       if (page.length === 0 || left < 0) break
       yield page
       if (pace.isOver) await pace.pause()
     }
     if (left !== 0) throw this.#damaged('groups are missing')
-    // Every commit leaves its number in what it wrote. LMDB has two pointers, of the odd and the even ones, and takes the
-    // one with the higher number. If that is wrong, what came since is lost.
+    // Every commit leaves its number in what it wrote. LMDB has two pointers, for odd and even commits, and takes the
+    // one with the higher number. If that one is wrong, everything since is lost.
     const late = this.#commits() - newest
     if ((!this.#restored || this.#restored === 'never') && (late < 0 || late > 1))
       throw this.#damaged(`its newest commit is ${newest}, not ${newest + late}`)
@@ -317,12 +322,12 @@ export class LmdbStorage implements Storage {
     return this.unusable(new Damage(what))
   }
 
-  /** Why these data cannot be served. */
+  /** Returns the error that says why this data cannot be served. */
   unusable(cause: unknown): Error {
     return unusable(this.#directory, cause)
   }
 
-  /** Gets ready for {@link prove}. */
+  /** Starts the thread for {@link prove} ahead of time. */
   startProofs(): void {
     this.#lock.startProofs()
   }
@@ -335,8 +340,8 @@ export class LmdbStorage implements Storage {
   async #prove(): Promise<void> {
     await this.#lock.prove([this.#data])
     this.#proofs += 1
-    // Lets go of pages that a backup has kept which was killed. That touches a file that is mapped, which stops the
-    // process on a disk that does not answer; this one just did.
+    // Frees pages held by a backup that was killed. This accesses a mapped file, which would block the process on a
+    // disk that does not answer, but the proof has just shown that it answers.
     if (this.#proofs % proofsPerLook === 0 && !this.#broken) this.#root.readerCheck()
   }
 
@@ -344,7 +349,7 @@ export class LmdbStorage implements Storage {
     return headOf(this.#meta)
   }
 
-  /** The head in memory is the one on disk: while this process has the lock nobody else writes. */
+  /** The head in memory is the one on disk: nobody else writes while this process has the lock. */
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
     const judged = judgeAppend(headOf(this.#meta), expected, batch)
     if (judged === 'fenced') return judged
@@ -364,31 +369,31 @@ export class LmdbStorage implements Storage {
     return this.#meta.movedTo !== undefined
   }
 
-  /** From now on nobody opens these data any more, except to move them there. */
+  /** From now on nobody can open this data, except to move it to that target. */
   async retire(movedTo: string): Promise<void> {
     await this.#writeMeta({ ...this.#meta, format: unservedFormat, movedTo })
   }
 
-  /** Puts groups here that are moved, each with its own seq. */
+  /** Writes groups that are moved here, each with its own seq. */
   async fill(groups: readonly FoundGroup[]): Promise<void> {
     const puts = groups.map(({ id, record, seq }) => ({ to: this.#groups, key: id, value: record, seq }))
     await this.#commit(this.#meta, [...puts, { to: this.#metas, key: 'meta', value: this.#meta }])
   }
 
-  /** All is here that is moved. It has this head. */
+  /** Completes a move to here. The data now has this head. */
   async finish(head: StorageHead): Promise<void> {
     const { term, seq, batch, clusterId, restores, secret, heldMs } = head
     const { place } = this.#meta
     await this.#writeMeta({ ...newMeta(clusterId), term, seq, batch, restores, secret, heldMs, place })
   }
 
-  /** With the head, so that it needs as much room as the smallest append. */
+  /** Also writes the head, so that the check needs as much space as the smallest append. */
   async check(): Promise<void> {
     const check = { to: this.#metas, key: 'check', value: {} }
     await this.#commit(this.#meta, [check, { to: this.#metas, key: 'meta', value: this.#meta }])
   }
 
-  /** Resolves once it would survive a power cut. `meta` is the first record from then on. */
+  /** Resolves once the records would survive a power cut. `meta` is the first record from then on. */
   #commit(meta: Meta, records: readonly Put[]): Promise<void> {
     return this.#whileOpen(() => this.#put(meta, records))
   }
@@ -407,10 +412,10 @@ export class LmdbStorage implements Storage {
       this.#lastCommit = numbers.commit
       this.#meta = meta
       this.#lock.note(numbers.commit)
-      // What was written elsewhere than where the next service looks was not made durable.
+      // Data written to a file that the next service would not find is not durable.
       await this.#lock.requirePlace([this.#data])
     } catch (cause) {
-      // The package rejects this promise as well; unheard, that would end the process.
+      // The package also rejects this promise. Unhandled, that would crash the process.
       const { commitError } = cause as { commitError?: Promise<never> }
       const reason = await commitError?.catch((error: unknown) => error)
       throw this.#failed(reason ?? cause)
@@ -423,13 +428,13 @@ export class LmdbStorage implements Storage {
       this.#metas.get('meta')
       return new ServiceError('BACKEND_UNAVAILABLE', 'The data directory cannot be written.', { cause })
     } catch {
-      const message = 'The data directory failed in the middle of a commit. The service must be started anew.'
+      const message = 'The data directory failed in the middle of a commit. Restart the service.'
       this.#broken = new ServiceError('BACKEND_UNAVAILABLE', message, { cause })
       return this.#broken
     }
   }
 
-  /** The number of a file that was closed may be another file's by now: nothing is written to it any more. */
+  /** The descriptor of a closed file may belong to another file by now, so nothing is written after closing. */
   async #whileOpen(work: () => Promise<void>): Promise<void> {
     if (this.#isClosed) throw new ServiceError('BACKEND_UNAVAILABLE', 'The data directory is closed.')
     const done = work().finally(() => this.#underWay.delete(done))
@@ -453,7 +458,7 @@ export class LmdbStorage implements Storage {
   }
 }
 
-/** Whether a write failed for want of room. Node gives the name of an error, LMDB its number. */
+/** Returns whether a write failed for lack of space. Node reports the error's name, LMDB its number. */
 function isFull(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown }
   const { ENOSPC, EDQUOT } = system.errno

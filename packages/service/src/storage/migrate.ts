@@ -15,22 +15,24 @@ import { ServerTarget } from './server-target.ts'
 import { SharedSource } from './shared-source.ts'
 
 interface PlaceOptions {
-  /** Where credentials are looked for. Default: `process.env`. */
+  /** Where credentials are read from. Default: `process.env`. */
   readonly environment?: Environment | undefined
   readonly clock?: Clock | undefined
 }
 
-/** What {@link restoreShared} takes. */
+/** The options of {@link restoreShared}. */
 export interface RestoreSharedOptions extends PlaceOptions {
   /** The URL of the storage that replicas share. */
   readonly store: string
 }
 
-/** What {@link migrateData} takes. A place is a data directory, or the URL of a storage that replicas share. */
+/**
+ * The options of {@link migrateData}. `from` and `to` are data directories, or URLs of a storage that replicas share.
+ */
 export interface MigrateOptions extends PlaceOptions {
-  /** No service may run on it, and no replica. */
+  /** No service and no replica may be running on it. */
   readonly from: string
-  /** Nothing may be there. */
+  /** It must be empty. */
   readonly to: string
 }
 
@@ -41,9 +43,9 @@ interface Closing {
 const newId = (): string => systemClock.randomId()
 
 /**
- * Moves all data from one place to another: every term, definition and carry, and the name of the cluster. The source is
- * marked first, and is not served any more. Run it again if it did not end. Gives how many groups were moved, 0 if it was
- * done before.
+ * Moves all data from one place to another: every term, definition, and checkpoint, and the cluster's id. The source is
+ * marked first, and is no longer served. Run it again if it was interrupted. Resolves to the number of groups moved, 0
+ * if the move was already complete.
  *
  * @example
  * await migrateData({ from: '/var/lib/tenure', to: 'etcd://10.0.0.1:2379/tenure' })
@@ -65,9 +67,9 @@ export async function migrateData(options: MigrateOptions): Promise<number> {
 }
 
 /**
- * Lets a service go on after a backup of its server was put back: nobody knows which terms have been granted since, so a
- * great many are skipped, in every group and for the active replica, and nothing is granted for as long as the longest
- * lease may last. A replica that is active is fenced by it. Every call skips that many again.
+ * Allows a service to continue after a backup of its server was restored. It is unknown which terms have been granted
+ * since, so a great many are skipped, in every group and for the active replica, and nothing is granted for as long as
+ * the longest lease may last. This fences a replica that is active. Every call skips that many again.
  *
  * @example
  * await restoreShared({ store: 'etcd://10.0.0.1:2379/tenure' })
@@ -87,14 +89,14 @@ export async function restoreShared(options: RestoreSharedOptions): Promise<void
       batch: newId(),
       restores: head.restores + 1,
       incarnation,
-      // Whoever takes over holds for the longest lease that it knows of.
+      // The replica that takes over holds for the longest lease that it knows of.
       heldMs: Math.max(1, head.heldMs ?? 0),
     }
     const append = () => storage.append(head, { head: next, groups: [] })
-    // What became of a first try without an answer the second finds out, and skips nothing more.
+    // If the first try got no answer, the second finds out its outcome and skips nothing more.
     const appended = await append().catch(append)
     if (appended === 'fenced')
-      throw new Error('A replica has written meanwhile. Stop all replicas, and run this again.')
+      throw new Error('A replica has written to the store meanwhile. Stop all replicas, and run this again.')
   } finally {
     await storage.close()
   }

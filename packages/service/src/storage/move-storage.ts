@@ -1,49 +1,52 @@
 /**
- * Moves data from one storage to another. What must not happen is that both are served: each would grant what the other
- * has granted. So:
+ * Moves data from one storage to another. The two must never both be served: each would grant what the other has
+ * granted. So:
  *
- * 1. The target is looked at. It is empty, or has a part of these very data from an earlier try.
- * 2. The source is marked as moved, durably. From then on everything that is appended to it is fenced, and it is not opened
- *    any more, except for the same move. What is read after that is all there is.
- * 3. The target gets its first head, with a mark that it is not complete: it is not opened either.
- * 4. The groups are copied, each with its seq.
- * 5. In one step the target gets the head of the source. It has the same name, the same secret and the same terms.
+ * 1. Check the target. It must be empty, or have a part of the same data from an earlier try.
+ * 2. Mark the source as moved, durably. From then on every append to it is fenced, and it cannot be opened, except for
+ *    the same move. What is read after that is complete.
+ * 3. Write the target's first head, with a mark that the target is incomplete. It cannot be opened either.
+ * 4. Copy the groups, each with its seq.
+ * 5. In one step, give the target the head of the source. It has the same cluster id, secret, and terms.
  *
- * It may end anywhere, and be run again. What is copied twice is the same.
+ * The move may be interrupted anywhere, and run again. Copying a group twice has the same result.
  */
 import { isSameHead, type FoundGroup, type Loaded, type StorageHead } from './storage.ts'
 
-/** Where the data are. */
+/** Where the data is now. */
 export interface MoveSource {
   head(): Promise<StorageHead>
   isRetired(): Promise<boolean>
-  /** Nothing is appended any more, and nobody opens these data, except to move them there. May be called again. */
+  /**
+   * From now on nothing is appended, and nobody can open this data, except to move it to that target. May be called
+   * again.
+   */
   retire(movedTo: string): Promise<void>
   load(): Promise<Loaded>
 }
 
-/** What is known of a target. `done`: it has all that was moved there, or more by now. */
+/** The state of a target. `done`: it has everything that was moved there, and maybe newer data. */
 export type TargetState = 'empty' | 'begun' | 'done'
 
-/** Where they are to be. */
+/** Where the data goes. */
 export interface MoveTarget {
-  /** As the source will name it. No two targets have the same. */
+  /** The name that the source records. It is unique among targets. */
   readonly name: string
-  /** Throws where there are other data than these. */
+  /** Throws if the target contains other data. */
   state(source: StorageHead): Promise<TargetState>
-  /** Writes a first head that is marked as not complete. */
+  /** Writes a first head that is marked as incomplete. */
   begin(head: StorageHead): Promise<void>
   fill(groups: readonly FoundGroup[]): Promise<void>
-  /** Takes the mark away. */
+  /** Removes the mark. */
   finish(head: StorageHead): Promise<void>
 }
 
-/** See the top of this file. Gives how many groups there are. */
+/** Moves the data in the order described at the top of this file. Resolves to the number of groups. */
 export async function moveStorage(source: MoveSource, target: MoveTarget): Promise<number> {
   const state = await target.state(await source.head())
   if (state === 'done') {
     if (await source.isRetired()) return 0
-    throw new Error(`There are data of this name in ${target.name} that were not moved there now. Name an empty place.`)
+    throw new Error(`${target.name} already contains data of this cluster from elsewhere. Choose an empty target.`)
   }
   await source.retire(target.name)
   const { head, pages } = await source.load()
@@ -53,7 +56,7 @@ export async function moveStorage(source: MoveSource, target: MoveTarget): Promi
     await target.fill(page)
     count += page.length
   }
-  if (!isSameHead(await source.head(), head)) throw new Error('The data changed while they were moved.')
+  if (!isSameHead(await source.head(), head)) throw new Error('The data changed while it was moved. Run this again.')
   await target.finish(head)
   return count
 }

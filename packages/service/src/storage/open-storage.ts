@@ -8,28 +8,28 @@ import type { Storage } from './storage.ts'
 /** What the replicas of a service share. */
 export interface SharedStorage {
   readonly storage: Storage
-  /** Where the active replica is elected: reports at least the head's term as the highest. */
+  /** The store in which the active replica is elected. It reports at least the head's term as the highest. */
   readonly leases: LeaseStore
-  /** What should be changed about the server, for the log. */
+  /** Warnings about the server's configuration, for the log. */
   readonly warnings: readonly string[]
   close(): Promise<void>
 }
 
-/** What {@link openSharedStorage} takes. */
+/** The options of {@link openSharedStorage}. */
 export interface SharedStorageOptions {
   newId(): string
   readonly clock: Clock
-  /** Where credentials are looked for. Default: `process.env`. */
+  /** Where credentials are read from. Default: `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** The server, and what opens the leases beside the data. */
+/** The server, and a function that opens the lease store next to the data. */
 interface Opened {
   readonly server: StorageServer
   openLeases(): Promise<LeaseStore | InspectableStore>
 }
 
-/** Variables of a process. */
+/** Environment variables. */
 export type Environment = NonNullable<SharedStorageOptions['environment']>
 
 type Opener = (url: string, environment: Environment, clock: Clock) => Promise<Opened | undefined>
@@ -43,8 +43,9 @@ const openers: Readonly<Record<string, Opener>> = {
 const inspectMs = 5_000
 
 /**
- * Opens what a URL names: `etcd://host:2379/prefix` (`etcds:` with TLS), or `postgres://user@host/database?table=name`, with
- * all that the library reads in such a URL and in the environment. Where there are no data yet, it begins them.
+ * Opens the storage that a URL names: `etcd://host:2379/prefix` (`etcds:` with TLS), or
+ * `postgres://user@host/database?table=name`, with everything that the library supports in such a URL and in the
+ * environment. Creates the data if there is none yet.
  */
 export async function openSharedStorage(url: string, options: SharedStorageOptions): Promise<SharedStorage> {
   const { environment = process.env } = options
@@ -68,13 +69,13 @@ export async function openSharedStorage(url: string, options: SharedStorageOptio
   }
 }
 
-/** The server that a URL names. Nothing is asked of it yet. */
+/** Returns the server that a URL names, without sending it anything. */
 export async function openServer(url: string, environment: Environment, clock: Clock): Promise<Opened> {
   const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? ''
   const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
   const opened = await open?.(url, environment, clock)
   if (opened) return opened
-  // The library says what is wrong with a URL of its own.
+  // The library reports what is wrong with such a URL.
   if (open) await openStore(url, { environment })
   throw refused(url)
 }
@@ -84,7 +85,7 @@ async function openEtcd(url: string, environment: Environment, clock: Clock): Pr
   const { EtcdServer } = await import('./etcd-server.ts')
   const keys = openEtcdKeys(url, environment, clock)
   if (!keys) return undefined
-  // Beside the keys of the storage, of which none has a slash behind the colon.
+  // Next to the keys of the storage, none of which has a slash after the colon.
   const openLeases = async () => leasesOn(keys, `${keys.prefix}/service:leases`, clock)
   return { server: new EtcdServer(keys), openLeases }
 }
@@ -108,6 +109,6 @@ async function findingsOf(store: LeaseStore | InspectableStore): Promise<string[
 
 function refused(url: string): TypeError {
   const rule =
-    'it must be "etcd://host:2379/prefix", "etcds://" or "postgres://host/database". A service on several machines keeps its data there: such a server loses nothing that it has confirmed'
-  return wrongOption('store', ` ${redactedUrl(url)} is not possible: `, rule)
+    'it must be "etcd://host:2379/prefix", "etcds://" or "postgres://host/database". A service on several machines needs a server that loses nothing it has confirmed'
+  return wrongOption('store', ` ${redactedUrl(url)} is not supported: `, rule)
 }

@@ -2,29 +2,29 @@ import type { Clock, Timer } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import { Lost } from './directory-lock.ts'
 
-/** How long after a restart each lease lasts beyond its duration. */
+/** How much longer than its duration each lease lasts after a restart. */
 export const moveGraceMs = 5_000
 /**
- * How long after the last proof this process confirms anything. A fiftieth less than the grace: the clocks of two
- * machines may run at rates that differ by that much, and a sleep of up to {@link unseenSleepMs} goes unnoticed.
+ * How long after the last proof this process confirms anything. It is 2% less than the grace, because the clock rates
+ * of two machines may differ by that much, and because a sleep of up to {@link unseenSleepMs} goes unnoticed.
  */
 const provenForMs = 4_900
 const everyMs = 1_000
-/** A proof that has been under way for longer is not worth waiting for. */
+/** A proof in flight for longer than this is not worth waiting for. */
 const soonMs = 1_000
 const unseenSleepMs = 50
 
-/** What {@link Ownership} works with. */
+/** The options of {@link Ownership}. */
 export interface OwnershipOptions {
-  /** As it runs: time in which this process or this machine stood still counts. */
+  /** A clock that includes the time in which this process or machine was stalled. */
   readonly clock: Clock
-  /** Time without that in which this process stood still. */
+  /** Returns the time without stalls of this process. */
   servedMs(): number
-  /** When the directory was certainly not yet another's. */
+  /** A moment at which the directory certainly still belonged to this process. */
   readonly provenAt: Moment
   /** Resolves if this process still owns the directory and can write to it. */
   prove(): Promise<void>
-  /** Called when proofs begin to fail, and with nothing when they succeed again. */
+  /** Called with the failure when proofs begin to fail, and with undefined when they succeed again. */
   readonly onChange?: ((failure: Error | undefined) => void) | undefined
 }
 
@@ -35,33 +35,33 @@ export interface Moment {
   readonly wallMs: number
 }
 
-/** Now, on three clocks. */
+/** Returns the current moment on three clocks. */
 export function momentOf(clock: Clock): Moment {
   return { monotonicMs: clock.monotonicMs(), bootMs: clock.bootMs(), wallMs: clock.wallMs() }
 }
 
 /**
- * Whether this process still owns its data directory. Renewals are confirmed from memory, so without this a service
- * whose volume was moved to another host, or whose directory was deleted, replaced or given to another process, would
- * go on confirming beside its successor for ever.
+ * Whether this process still owns its data directory. Renewals are confirmed from memory. Without this class, a service
+ * whose volume was moved to another host, or whose directory was deleted, replaced, or given to another process, would
+ * keep confirming beside its successor.
  *
- * Once a second it is proven that the directory is still ours and still takes a write. Nobody waits for that. Nothing
- * is confirmed once {@link provenForMs} have passed since the last proof that succeeded was *sent*. Why no two services
- * confirm the same group at once, A the first and B its successor on the same data:
+ * Once a second, a proof shows that the directory is still ours and still takes a write. No request waits for it.
+ * Nothing is confirmed once {@link provenForMs} have passed since the last successful proof was *sent*. This is why no
+ * two services confirm the same group at once, with A as the first and B as its successor on the same data:
  *
  * 1. A proof that A sent at t0 and that succeeded shows that at some moment after t0 the directory was A's. So B took
  *    it later than t0, whenever the answer came.
- * 2. A decides each grant and each renewal less than 5 s after such a t0, on a clock that counts stalls and sleep. So
- *    less than 5 s after B took the directory. A holder that was confirmed counts from its own sending, which was earlier
- *    still, and at most for the longest duration that the disk knows of its term: anything longer is written first, and
- *    A cannot write to what B has.
- * 3. B counts every lease from a moment after it took the directory, for that longest duration and 5 s more
- *    ({@link moveGraceMs}). So B's next grant comes after the last lease that A confirmed.
+ * 2. A decides each grant and each renewal less than 5 s after such a t0, on a clock that counts stalls and sleep. So A
+ *    decides less than 5 s after B took the directory. A confirmed holder counts from its own sending, which was
+ *    earlier still, and at most for the longest duration that the disk has for its term: anything longer is written
+ *    first, and A cannot write to what B has.
+ * 3. B counts every lease from a moment after it took the directory, for that longest duration and 5 s more ({@link
+ *    moveGraceMs}). So B's next grant comes after the last lease that A confirmed.
  *
- * The same holds for what A writes: {@link assert} comes before each decision, and after each commit it is looked whether
- * the files are still where the next service finds them. A group that is free on B's disk is therefore not granted by A
- * on another. Reads and refusals ask too. Two processes of one machine need none of this as long as they find the same
- * files, because the kernel gives the lock to one of them.
+ * The same holds for what A writes: {@link assert} comes before each decision, and after each commit A checks that the
+ * files are still where the next service finds them. So A does not grant, on another disk, a group that is free on B's
+ * disk. Reads and refusals are checked too. Two processes on one machine need none of this as long as they find the
+ * same files, because the kernel gives the lock to one of them.
  */
 export class Ownership {
   readonly #options: OwnershipOptions
@@ -87,19 +87,19 @@ export class Ownership {
     )
   }
 
-  /** Resolves when no proof is under way any more. None is sent from now on: its files may be closed. */
+  /** Resolves once no proof is in flight. None is sent from now on, because its files may be closed. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
     await this.#underWay?.proof.catch(() => {})
   }
 
-  /** Not once it is certain that the directory is lost, however recent the last proof is. */
+  /** False once the directory is certainly lost, however recent the last proof is. */
   isProven(): boolean {
     return !(this.#failure instanceof Lost) && this.#ageMs() < provenForMs
   }
 
-  /** The next proof may succeed. */
+  /** Never final: the next proof may succeed. */
   isLost(): boolean {
     return false
   }
@@ -110,19 +110,19 @@ export class Ownership {
   }
 
   /**
-   * Resolves with a proof, or rejects. After a stall all depends on the next one, which takes a moment. Where the last one
-   * failed, or one has been under way for long, nobody need wait: they go on once a second.
+   * Resolves with a proof, or rejects. After a stall everything depends on the next proof, which takes a moment. If the
+   * last one failed, or one has been in flight for long, the caller need not wait: proofs continue once a second.
    */
   async soon(): Promise<void> {
     const waitedMs = this.#underWay ? this.#options.servedMs() - this.#underWay.servedMs : 0
     if (this.#failure || waitedMs > soonMs) throw this.#unproven()
     await this.prove()
-    // That one may have been sent before the stall.
+    // That proof may have been sent before the stall.
     if (!this.isProven()) await this.prove()
     this.assert()
   }
 
-  /** Sends a proof, unless one is under way. Rejects if it fails. */
+  /** Sends a proof, unless one is in flight. Rejects if it fails. */
   prove(): Promise<void> {
     if (this.#underWay) return this.#underWay.proof
     if (this.#isStopped) return Promise.reject(this.#unproven())
@@ -147,7 +147,7 @@ export class Ownership {
 
   #unproven(): ServiceError {
     const reason = this.#failure?.message ?? (this.#isStopped ? 'it is stopping' : 'its disk has not answered in time')
-    const message = `This service cannot show that it still owns its data directory: ${reason}.`
+    const message = `This service cannot prove that it still owns its data directory: ${reason}.`
     return new ServiceError('BACKEND_UNAVAILABLE', message, { cause: this.#failure })
   }
 
@@ -156,7 +156,7 @@ export class Ownership {
     const since = this.#provenAt
     const runMs = clock.monotonicMs() - since.monotonicMs
     const apartMs = clock.wallMs() - since.wallMs - runMs
-    // The monotonic clock stands still while the machine sleeps. Boot time does not, but it is slow to read.
+    // The monotonic clock stops while the machine sleeps. Boot time does not, but it is slow to read.
     if (Math.abs(apartMs) <= unseenSleepMs) return runMs
     return Math.max(runMs, clock.bootMs() - since.bootMs)
   }

@@ -1,21 +1,24 @@
 /**
- * Where a change is in the order of all changes: in which batch it became durable, and where in that. It is the same on
- * every replica, and after a restart. Two terms or batches never share one, and each is after all that were durable
- * before it, as long as the storage loses nothing.
+ * The position of a change in the order of all changes: the batch in which it became durable, and its index in that
+ * batch. It is the same on every replica, and after a restart. Two terms or batches never share a position, and each
+ * position is after everything that was durable before it, as long as the storage loses nothing.
  */
 export interface Position {
-  /** The head's. After a loss the storage counts on from an earlier batch, so positions with another number tell nothing. */
+  /**
+   * The head's value. After a loss the storage continues from an earlier batch, so positions with different values
+   * cannot be compared in detail.
+   */
   readonly restores: number
   readonly term: number
   readonly seq: number
-  /** Within the batch. {@link batchEnd}: the whole of it. */
+  /** The index within the batch. {@link batchEnd} means the whole batch. */
   readonly index: number
 }
 
-/** Above every index. The last change of a batch has it, and so has the end of a batch without one. */
+/** Above every index. The last change of a batch has it, and so has the end of an empty batch. */
 export const batchEnd = 2 ** 31 - 1
 
-/** What was durable when the storage had this head. */
+/** Returns the position of everything that was durable when the storage had this head. */
 export function positionOf({ restores, term, seq }: Omit<Position, 'index'>): Position {
   return { restores, term, seq, index: batchEnd }
 }
@@ -26,12 +29,15 @@ export function isAfter(one: Position, other: Position): boolean {
   return one.seq === other.seq ? one.index > other.index : one.seq > other.seq
 }
 
-/** Whether a record may have been written after a position: one of the batch that it is in the middle of may have been. */
+/**
+ * Returns whether a record may have been written after a position. If the position is in the middle of a batch, any
+ * record of that batch may have been.
+ */
 export function isWrittenAfter(seq: number, { seq: knownSeq, index }: Position): boolean {
   return index === batchEnd ? seq > knownSeq : seq >= knownSeq
 }
 
-/** The longest text of a position. */
+/** The maximum length of a position's text. */
 export const positionLength = 42
 
 export function textOf({ restores, term, seq, index }: Position): string {

@@ -5,30 +5,30 @@ import { ServiceError } from '../errors.ts'
 import { defaultTable, statementsFor, unsoundnessOf } from './postgres-tables.ts'
 import type { FoundServer, GroupPage, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
 
-/** A swap that meets another one in the middle sees the head as it was before that one. */
+/** A swap that runs concurrently with another one sees the head from before that one. */
 const swapTries = 3
 
 type Row = Readonly<Record<string, unknown>>
 
 /**
- * PostgreSQL: a row for each group, and one for the head. A batch is one statement. Every statement is a transaction, so
- * that none stays open between two of them.
+ * Storage in PostgreSQL: one row for each group, and one for the head. A batch is one statement. Every statement is its
+ * own transaction, so no transaction stays open between statements.
  *
- * In the same statement the server's settings are looked at: what a crash or a failover could lose is not written. A
- * commit whose wait for a replica was cancelled, or ended by a reload of the configuration, is visible and not replicated.
- * Its outcome is unknown, and the next write, which waits for the replica, settles it.
+ * The same statement checks the server's settings, so that nothing is written that a crash or a failover could lose. A
+ * commit whose wait for a replica was cancelled, or ended by a configuration reload, is visible but not replicated. Its
+ * outcome is unknown, and the next write, which waits for the replica, settles it.
  */
 export class PostgresServer implements StorageServer {
   readonly name: string
   readonly maxBatch = { groups: 1_000, bytes: 2 ** 20 }
-  /** For the leases beside the tables. */
+  /** The name of the table for the leases. */
   readonly leases: string
   readonly #statements: PostgresStatements
   readonly #sql: ReturnType<typeof statementsFor>
 
   constructor(statements: PostgresStatements) {
     const { table = defaultTable } = statements
-    this.name = `What is in the tables of "${table}" in PostgreSQL`
+    this.name = `The data in the tables of "${table}" in PostgreSQL`
     this.#statements = statements
     this.#sql = statementsFor(table)
     this.leases = this.#sql.leases
@@ -43,7 +43,7 @@ export class PostgresServer implements StorageServer {
     const [row = {}] = await this.#statements.run(this.#sql.find, [], call)
     const { replica, incarnation, synced } = row
     const problem = unsoundnessOf(row)
-    // It may be behind.
+    // A replica may be behind.
     if (replica !== 'false') throw unsound(problem)
     return {
       head: headIn(row),
@@ -67,7 +67,10 @@ export class PostgresServer implements StorageServer {
       const found = headIn(row)
       if (found !== over) return { swapped: false, head: found }
     }
-    throw new ServiceError('BACKEND_UNAVAILABLE', 'Others write to the storage of this service at the same time.')
+    throw new ServiceError(
+      'BACKEND_UNAVAILABLE',
+      "Other processes write to this service's storage at the same time. Retry the request.",
+    )
   }
 
   async page(from: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
@@ -85,7 +88,7 @@ export class PostgresServer implements StorageServer {
     return this.#statements.close()
   }
 
-  /** Nothing if it was written; otherwise what is there. */
+  /** Returns undefined if it was written, otherwise the row that was found. */
   async #write(text: string, values: readonly string[], call: CallOptions): Promise<Row | undefined> {
     const [row = {}] = await this.#statements.run(text, values, call)
     if (row['written'] === '1') return undefined

@@ -3,15 +3,15 @@ import { countReplicas } from '@tenure/internal/postgres-replicas'
 import { isLimited, lockLimit, waited } from '@tenure/internal/postgres-waits'
 import { wrongOption } from '../errors.ts'
 
-/** Where the tables are unless the URL names others. */
+/** The table name unless the URL names another. */
 export const defaultTable = 'tenure_service'
 
-/** The longest suffix, that of the leases, has to fit into the 63 bytes that PostgreSQL leaves of a name. */
+/** The longest suffix, that of the leases, has to fit into PostgreSQL's 63 bytes for a name. */
 const part = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
 /** How long the creation of the tables waits for a lock. */
 const createLockMs = 3_000
 
-/** What the statements need to know of the server, in one row. */
+/** What the statements need to know about the server, in one row. */
 const server = `
   server as materialized (
     select cast(pg_is_in_recovery() as text) as replica, current_setting('synchronous_commit') as sync,
@@ -20,23 +20,24 @@ const server = `
         (select cast(system_identifier as text) from pg_control_system()) || '/' ||
         substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as incarnation)`
 
-/** What must be so in the very statement that writes; {@link unsoundnessOf} says in words what was not. */
+/** What must hold in the very statement that writes. {@link unsoundnessOf} explains a violation. */
 const isSound = `${isLimited} and server.replica = 'false' and server.sync <> 'off'
   and (server.standbys <> '' and server.sync <> 'local' or server.standbys = '' and server.replicas = '0'
     and (kept.synced <> server.incarnation or cast($1 as text) = 'restored'))`
 
-/** Where replicas were waited for when the head was written; empty if they were not. */
+/** The incarnation that waited for replicas when the head was written, or empty if none did. */
 const synced = `case when server.standbys <> '' then server.incarnation else '' end`
 
-/** What every statement gives of the server and the head. */
+/** What every statement returns about the server and the head. */
 const found = 'kept.head as head, kept.synced as synced, server.*'
 
-/** Every column is a text, as every parameter is. */
+/** Every column is text, as is every parameter. */
 export function statementsFor(table: string) {
   const names = table.split('.')
   if (names.length > 2 || !names.every((name) => part.test(name))) {
-    const rule = 'it must be "table" or "schema.table" of letters, digits and underscores, each of at most 48.'
-    throw wrongOption('table', ` ${JSON.stringify(table)} is not possible: `, rule)
+    const rule =
+      'it must be "table" or "schema.table" of letters, digits, and underscores, each with at most 48 characters.'
+    throw wrongOption('table', ` ${JSON.stringify(table)} is not valid: `, rule)
   }
   const [name = '', schema = 'public'] = names.toReversed()
   const heads = `"${schema}"."${name}_head"`
@@ -45,10 +46,10 @@ export function statementsFor(table: string) {
   const put = (head: string) => `
     update ${heads} as kept set head = ${head}, synced = ${synced} from limits, server where ${isSound}`
   return {
-    /** For the leases beside them. */
+    /** The name of the table for the leases. */
     leases: `${schema}.${name}_leases`,
     exists: `select cast(to_regclass('${heads}') is not null and to_regclass('${groups}') is not null as text) as exists`,
-    /** By any number of processes at once. */
+    /** May run in any number of processes at once. */
     create: `do $tenure$ begin
       perform set_config('lock_timeout', '${createLockMs}', true);
       perform pg_advisory_xact_lock(hashtext('tenure'), hashtext('${schema}.${name}'));
@@ -62,14 +63,14 @@ export function statementsFor(table: string) {
         create table ${groups} (id text collate "C" primary key, record text not null) with (fillfactor = 70);
       end if;
     end $tenure$`,
-    /** Writes the first head, unless there is one, or something else. */
+    /** Writes the first head, unless there is already a head or a group. */
     begin: `
       with ${server} insert into ${heads} (head, synced) select cast($1 as text), ${synced} from server
       where not exists (select from ${groups}) on conflict do nothing`,
     find: `with ${server} select ${found} from server left join ${heads} as kept on true`,
     /**
-     * Where the head is $3 it becomes $4, with the groups of $5. $1: whether that replicas were waited for is forgotten.
-     * $2, here and in the check: how many milliseconds to wait for a lock.
+     * Replaces the head $3 by $4, and writes the groups in $5. $1 is 'restored' to ignore that replicas were waited for
+     * before. $2, here and in the check, is how many milliseconds to wait for a lock.
      */
     swap: `
       with ${limits}, ${server},
@@ -84,7 +85,7 @@ export function statementsFor(table: string) {
       with ${limits}, ${server}, checked as (${put('kept.head')} returning kept.one)
       select cast((select count(*) from checked) as text) as written, ${waited}, ${found}
       from server left join ${heads} as kept on true`,
-    /** The head, then the groups behind $1, at most $2. */
+    /** The head, then the groups after $1, at most $2. */
     page: `
       select head, id, record from (
         select head, null as id, null as record from ${heads} union all
@@ -93,7 +94,7 @@ export function statementsFor(table: string) {
   }
 }
 
-/** What a statement found, as far as it says whether the server keeps what it confirms. */
+/** The columns of a statement that say whether the server keeps what it confirms. */
 export interface FoundServer {
   readonly replica?: unknown
   readonly sync?: unknown
@@ -103,7 +104,7 @@ export interface FoundServer {
   readonly synced?: unknown
 }
 
-/** Why this server must not be written to, and what to do. */
+/** Returns why this server must not be written to, with what to do. Returns undefined if it may be. */
 export function unsoundnessOf({
   replica,
   sync,
@@ -114,15 +115,15 @@ export function unsoundnessOf({
 }: FoundServer): string | undefined {
   if (replica !== 'false') return 'it is a replica. Connect to the primary (target_session_attrs=read-write)'
   if (sync === 'off') {
-    return 'synchronous_commit is off, so a crash could lose what it has confirmed. Turn it on, for this role alone perhaps: alter role ... set synchronous_commit = on'
+    return 'synchronous_commit is off, so a crash could lose confirmed writes. Turn it on, at least for this role: alter role ... set synchronous_commit = on'
   }
   if (standbys !== '') {
     if (sync !== 'local') return undefined
-    return 'synchronous_commit is local, so a failover could lose what it has confirmed. Set it to on'
+    return 'synchronous_commit is local, so a failover could lose confirmed writes. Set it to on'
   }
   if (replicas !== '0') {
-    return `it has replicas (${String(replicas)}) and waits for none of them, so a failover could lose what it has confirmed. Set synchronous_standby_names`
+    return `it has replicas (${String(replicas)}) but waits for none of them, so a failover could lose confirmed writes. Set synchronous_standby_names`
   }
   if (synced !== incarnation) return undefined
-  return 'it has waited for a replica before, and does not any more, so a failover to that one would lose what it confirms now. Set synchronous_standby_names again. If there is no replica any more, stop all replicas of the service and run "tenure restore" on this store once'
+  return 'it waited for a replica before and no longer does, so a failover to that replica would lose confirmed writes. Set synchronous_standby_names again. If the replica is gone for good, stop all replicas of the service and run "tenure restore" on this store once'
 }

@@ -1,7 +1,7 @@
 import type * as fileSystem from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
-/** A write that shows that the disk takes one, and what must be found afterwards. */
+/** A write that shows that the disk still takes writes, and what must be found afterwards. */
 export interface Proof {
   /** The open file that is written and read. */
   readonly file: number
@@ -11,14 +11,14 @@ export interface Proof {
   readonly places: readonly { readonly path: string; readonly file: number }[]
 }
 
-/** What became of a proof: the failure of a call, or what shows that the directory is another's. */
+/** The outcome of a proof: still owned, evidence that the directory belongs to another process, or a failed call. */
 export type Proven =
   | { readonly result: 'owned' }
   | { readonly result: 'taken over' }
   | { readonly result: 'gone'; readonly path: string }
   | { readonly result: 'failed'; readonly message: string; readonly code: string | undefined }
 
-/** Runs in the thread, as text: it must use nothing but its arguments. */
+/** Runs in the thread, as source text, so it may use only its arguments. */
 export function prove(fs: typeof fileSystem, { file, sign, mark, places }: Proof): Proven {
   try {
     fs.writeSync(file, sign.text, sign.at)
@@ -50,17 +50,17 @@ const fs = require('node:fs')
 const prove = ${prove.toString()}
 parentPort.on('message', (proof) => parentPort.postMessage(prove(fs, proof)))
 `
-/** It keeps nothing. */
+/** The thread keeps no data. */
 const resourceLimits = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, codeRangeSizeMb: 8, stackSizeMb: 1 }
 
 /**
- * A thread that proves in one step, however busy the event loop is. On the loop each call of a proof would wait for its
- * turn, and a busy process would look like a disk that does not answer. One proof at a time.
+ * A thread that runs a whole proof in one step, however busy the event loop is. On the event loop each call of a proof
+ * would wait for its turn, and a busy process would look like a disk that does not answer. It runs one proof at a time.
  */
 export class ProofThread {
   #worker: Worker | undefined
 
-  /** Starts the thread ahead of the first proof, which would have to wait for it. */
+  /** Starts the thread ahead of time, so that the first proof need not wait for it. */
   start(): void {
     this.#worker ??= this.#newWorker()
     this.#worker.unref()
@@ -83,7 +83,7 @@ export class ProofThread {
         settle()
         reject(error)
       }
-      const ended = () => failed(new Error('the thread that looks after the directory has ended'))
+      const ended = () => failed(new Error('the thread that checks the directory has ended'))
       worker.on('message', answered)
       worker.on('error', failed)
       worker.on('exit', ended)
@@ -92,7 +92,7 @@ export class ProofThread {
     })
   }
 
-  /** No proof may be in progress. */
+  /** Call only when no proof is in flight. */
   async stop(): Promise<void> {
     const worker = this.#worker
     this.#worker = undefined
@@ -104,7 +104,7 @@ export class ProofThread {
     const forget = () => {
       if (this.#worker === worker) this.#worker = undefined
     }
-    // The next proof starts another one.
+    // The next proof starts a new thread.
     worker.on('error', forget)
     worker.on('exit', forget)
     return worker

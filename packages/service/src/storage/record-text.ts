@@ -2,19 +2,19 @@ import { crc32 } from 'node:zlib'
 
 const checksumLength = 8
 
-/** A record as it was found. */
+/** A decoded record. */
 export interface Decoded {
   readonly value: unknown
   /** The number of the commit that wrote it. */
   readonly commit: number
-  /** `seq` of the head that it was written with, or 0. */
+  /** The `seq` of the head it was written with, or 0. */
   readonly seq: number
 }
 
 /**
- * A record as text: a checksum, the numbers of its commit and its batch, JSON. LMDB has no checksums of its own, and a
- * term that a flipped bit made lower would be granted twice. The key is part of the sum: a record in another's place is
- * as wrong.
+ * Encodes a record as text: a checksum, the numbers of its commit and batch, and JSON. LMDB has no checksums, and a
+ * term lowered by a flipped bit would be granted twice. The checksum covers the key, because a record under another key
+ * is just as wrong.
  */
 export function encodeRecord(
   key: string,
@@ -28,12 +28,12 @@ export function encodeRecord(
   return checksumOf(key, text) + text
 }
 
-/** Undefined if it is not what was written. */
+/** Returns undefined if the record is damaged. */
 export function decodeRecord(key: string, record: string): Decoded | undefined {
   const start = record.indexOf('{')
   if (start < checksumLength || !record.startsWith(checksumOf(key, record.slice(checksumLength)))) return undefined
   const parsed = JSON.parse(record.slice(start)) as { readonly meta?: unknown }
-  // Most have none, and a million of them are read at a start.
+  // Most records have no metadata, and a million of them are read at a start.
   const value = parsed.meta === undefined ? parsed : { ...parsed, meta: JSON.stringify(parsed.meta) }
   // Format 1 had no second number.
   const [commit = '', seq = '0'] = record.slice(checksumLength, start).split('.')

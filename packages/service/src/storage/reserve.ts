@@ -4,21 +4,22 @@ import { headerBytes, newestOf } from './data-file.ts'
 
 const readAsync = promisify(read)
 const writeAsync = promisify(write)
-/** Pages that LMDB needs for itself: its root, and what it notes of free pages. */
+/** Pages that LMDB needs for itself: its root, and its list of free pages. */
 const ownPages = 16
-/** Taken beyond what is needed, so that some can still resign when the disk is full. */
+/** Reserved in addition, so that some nodes can still resign when the disk is full. */
 const sparePages = 64
 const chunkBytes = 2 ** 16
 
 /**
- * Room at the end of the data file. It is taken before each commit, because LMDB, when it finds the disk full in the
- * middle of one, writes that to standard error by itself, past the log. Here a full disk is an error like any other.
+ * Reserves space at the end of the data file before each commit. When LMDB finds the disk full in the middle of a
+ * commit, it writes that to standard error itself, bypassing the log. With the reserve, a full disk is an error like
+ * any other.
  */
 export class Reserve {
   readonly #file: number
   readonly #pageSize: number
   #bytes = 0
-  /** The last page has no higher number, as far as commits took no more than was taken for them. */
+  /** An upper limit for the number of the last page, as long as commits used no more than was reserved for them. */
   #lastPageAtMost = Infinity
 
   constructor(file: number, pageSize: number) {
@@ -26,7 +27,7 @@ export class Reserve {
     this.#pageSize = pageSize
   }
 
-  /** Rejects unless there is room behind the last page for records of these lengths. No commit may be under way. */
+  /** Rejects unless there is space after the last page for records of these lengths. No commit may be in flight. */
   async take(lengths: readonly number[]): Promise<void> {
     const most = this.#pagesFor(lengths, this.#lastPageAtMost)
     this.#lastPageAtMost += most
@@ -44,8 +45,8 @@ export class Reserve {
 
   #pagesFor(lengths: readonly number[], lastPageNumber: number): number {
     const bytes = lengths.reduce((sum, length) => sum + length, 0)
-    // What is new takes twice its size at most. Beside that, each record changes a page and splits another at most, and
-    // all of them together no more pages than there are.
+    // New data takes at most twice its size. In addition, each record changes at most one page and splits at most one,
+    // and all of them together change no more pages than exist.
     const changed = Math.min(2 * lengths.length, lastPageNumber)
     return ownPages + changed + Math.ceil((2 * bytes) / this.#pageSize)
   }
@@ -55,8 +56,8 @@ export class Reserve {
   }
 
   /**
-   * Not asked of LMDB, which would note a reader in a file that it has mapped: on a disk that does not answer such a
-   * write stops the whole process.
+   * Reads the page number from the file. LMDB itself would register a reader in a mapped file, and on a disk that does
+   * not answer such a write blocks the whole process.
    */
   async #lastPageNumber(): Promise<number> {
     const pages = [Buffer.alloc(headerBytes), Buffer.alloc(headerBytes)]
@@ -67,7 +68,8 @@ export class Reserve {
   }
 
   async #grow(bytes: number): Promise<void> {
-    // Behind the end of the file, where LMDB has never written. Zeros, not a hole: only those have a place on the disk.
+    // Write after the end of the file, where LMDB has never written. Write zeros instead of leaving a hole: a hole has
+    // no space on the disk.
     this.#bytes = fstatSync(this.#file).size
     while (this.#bytes < bytes) {
       const zeros = Buffer.alloc(Math.min(bytes - this.#bytes, chunkBytes))

@@ -5,22 +5,24 @@ import { systemClock } from '../clock.ts'
 import { openServer, type Environment } from './open-storage.ts'
 import { ServerStorage } from './server-storage.ts'
 
-/** What {@link rotateSecret} takes. */
+/** The options of {@link rotateSecret}. */
 export interface RotateOptions {
   /** The URL of the storage that replicas share. */
   readonly store: string
-  /** Where credentials are looked for. Default: `process.env`. */
+  /** Where credentials are read from. Default: `process.env`. */
   readonly environment?: Environment | undefined
   readonly clock?: Clock | undefined
 }
 
-/** Between two batches of a busy active replica there is not always time to read the head and to write it. */
+/**
+ * How long to retry: a busy active replica does not always leave time between two batches to read and write the head.
+ */
 const patienceMs = 20_000
 
 /**
- * Takes one step in replacing the secret by which replicas know each other, and which seals cursors. Restart every replica
- * after it, one after another. After three steps nothing of the secrets of before is accepted any more. Each step fences
- * the active replica at its next write, which costs one hand-over and no lease.
+ * Takes one step in replacing the secret with which replicas authenticate each other and cursors are sealed. Restart every
+ * replica after it, one after another. After three steps none of the old secrets is accepted. Each step fences the active
+ * replica at its next write, which costs one handover and no lease.
  *
  * @example
  * await rotateSecret({ store: 'etcd://10.0.0.1:2379/tenure' })
@@ -37,18 +39,21 @@ export async function rotateSecret(options: RotateOptions): Promise<void> {
       const head = await storage.head()
       const next = { ...head, seq: head.seq + 1, batch: newId(), secret: nextSecret(head.secret) }
       const append = () => storage.append(head, { head: next, groups: [] })
-      // What became of a first try without an answer the second finds out.
+      // If the first try got no answer, the second finds out its outcome.
       if ((await append().catch(append)) === 'done') return
     }
-    throw new Error('The active replica writes without a pause. Run this again when it has less to do.')
+    throw new Error(
+      'The active replica writes without a pause, so the secret was not changed. Run this again when it is less busy.',
+    )
   } finally {
     await storage.close()
   }
 }
 
 /**
- * The one that is used, the next one, and the last one; all three are accepted. The next one is known to every replica that
- * was started since the step before, so whoever uses it already is understood by those that are not restarted yet.
+ * Returns the current, the next, and the previous secret, all of which are accepted. Every replica that was started
+ * since the previous step knows the next one. So replicas that are not restarted yet understand one that already uses
+ * it.
  */
 export function nextSecret(secret: string): string {
   const [used, next] = secret.split(' ')

@@ -16,50 +16,50 @@ import {
   type StorageHead,
 } from './storage.ts'
 
-/** A group, and what is kept of it. */
+/** A group's id, and its record as text. */
 export interface GroupText {
   readonly id: string
   readonly text: string
 }
 
-/** What a server says of itself and of the head. */
+/** What a server reports about itself and the head. */
 export interface FoundServer {
-  /** Undefined where there is none. */
+  /** Undefined if there is no head. */
   readonly head: string | undefined
-  /** Which history of the server this is. Behind a slash is what changes with each failover. */
+  /** Identifies the history of the server. The part after a slash changes with each failover. */
   readonly incarnation: string
-  /** What the newest head says would be there after a failover. */
+  /** Whether everything up to the newest head would survive a failover. */
   readonly isSynced: boolean
-  /** Why nothing can be written that would last, and what to do. */
+  /** Why no write would be durable, and what to do. Undefined if writes are. */
   readonly problem?: string | undefined
-  /** How often an earlier history took the place of one that this process had seen. Default: 0. */
+  /** How many times an earlier history replaced one that this process had seen. Default: 0. */
   readonly replacements?: number | undefined
 }
 
-/** Groups in the order of the server, and the head of the same moment. */
+/** Groups in the order of the server, and the head at the same moment. */
 export interface GroupPage {
   readonly head: string | undefined
   readonly groups: readonly GroupText[]
-  /** Where the next page begins. Missing, this was the last one. */
+  /** Where the next page begins. Undefined on the last page. */
   readonly next?: string | undefined
 }
 
 /**
- * What a server must be able to do: compare and swap one text, and write others in the same step. Everything that rejects
- * may be carried out all the same, or later.
+ * What a server must be able to do: compare and swap one text, and write other texts in the same step. A call that
+ * rejects may still be carried out, even later.
  */
 export interface StorageServer {
-  /** As messages name it. */
+  /** The name for messages. */
   readonly name: string
   readonly maxBatch: Storage['maxBatch']
-  /** Makes what the data need. Called once, first. */
+  /** Creates what the data needs. Called once, first. */
   prepare?(call: CallOptions): Promise<void>
   find(call: CallOptions): Promise<FoundServer>
-  /** Writes this head if there is neither one nor a group. Otherwise it changes nothing. */
+  /** Writes this head if there is no head and no group. Otherwise it changes nothing. */
   begin(head: string, call: CallOptions): Promise<void>
   swap(swap: Swap, call: CallOptions): Promise<SwapAnswer>
   page(from: string | undefined, limit: number, call: CallOptions): Promise<GroupPage>
-  /** Makes something durable that changes nothing. */
+  /** Makes a durable write that changes nothing. */
   check(call: CallOptions): Promise<void>
   close(): void | Promise<void>
 }
@@ -69,44 +69,47 @@ export interface Swap {
   readonly over: string
   readonly head: string
   readonly groups: readonly GroupText[]
-  /** Whatever became of what was confirmed before, it is taken into account. */
+  /** Allows the swap even if confirmed writes may have been lost, because the caller accounts for that. */
   readonly isRestored?: boolean | undefined
 }
 
-/** What became of a swap: if nothing, the head that is there. */
+/** The outcome of a swap. If it was not done, `head` is the head that was found. */
 export type SwapAnswer = { readonly swapped: true } | { readonly swapped: false; readonly head: string | undefined }
 
-/** Below the patience of those who wait for a write: they hear what went wrong. */
+/** Below the storage timeout of callers that wait for a write, so that they see the cause of a failure. */
 const callMs = 4_000
 const pageMs = 10_000
 
-/** So much is read in one go. How large groups are is known once they are there: the next page has as many as fit. */
+/**
+ * How many bytes are read at once. The size of groups is known only after reading, so each page has as many as would
+ * have fit before.
+ */
 const pageBytes = 2 ** 20
 const firstOnPage = 100
 const mostOnPage = 5_000
-/** So many are handed on in one step: others must run in between. */
+/** How many groups are handed over in one step. Other callbacks must run in between. */
 const mostInStep = 500
 
 interface FoundHead extends KeptHead {
   readonly text: string
 }
 
-/** What {@link ServerStorage.open} takes. */
+/** The options of {@link ServerStorage.open}. */
 export interface ServerStorageOptions {
   readonly server: StorageServer
   newId(): string
-  /** The move of the data to there may have begun before. */
+  /** Allows opening data whose move to this target has already begun. */
   readonly movingTo?: string | undefined
-  /** Nothing is begun where there are no data. */
+  /** Rejects if there is no data, instead of creating it. */
   readonly mustExist?: boolean | undefined
-  /** What was confirmed before may be lost, and that is taken into account. */
+  /** Confirmed writes may be lost, and the caller accounts for that. */
   readonly restoring?: boolean | undefined
 }
 
 /**
- * Groups on a server that replicas share. A batch is one step of the server that compares the head's text, which no two
- * heads share, and writes groups and head together. So one that is late, or carried out twice, finds another head and
- * changes nothing.
+ * Groups on a server that replicas share. A batch is one step on the server: it compares the head's text, which no two
+ * heads share, and writes groups and head together. So a batch that is late, or carried out twice, finds another head
+ * and changes nothing.
  */
 export class ServerStorage implements Storage {
   readonly maxBatch: Storage['maxBatch']
@@ -115,9 +118,12 @@ export class ServerStorage implements Storage {
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
   #replacements = 0
-  /** The highest that a head had that was read. */
+  /** The highest `restores` of any head that was read. */
   #restores = 0
-  /** The same when the history was replaced: until a head has a higher one, nobody has made good for what was lost. */
+  /**
+   * The value of `#restores` when the history was replaced. Until a head has a higher one, the loss is not accounted
+   * for.
+   */
   #lostRestores: number | undefined
 
   private constructor(options: ServerStorageOptions) {
@@ -126,7 +132,7 @@ export class ServerStorage implements Storage {
     this.maxBatch = options.server.maxBatch
   }
 
-  /** Writes the first head where there is nothing yet. */
+  /** Writes the first head if there is nothing yet. */
   static async open(options: ServerStorageOptions): Promise<ServerStorage> {
     const { server, newId, movingTo, mustExist = false, restoring = false } = options
     const storage = new ServerStorage(options)
@@ -160,7 +166,7 @@ export class ServerStorage implements Storage {
       : { incarnation, isComplete: false, lostRestores: lost }
   }
 
-  /** Finds the head, and notes what a history that is replaced later would lose. */
+  /** Finds the head, and records what a later replacement of the history would lose. */
   async #find(): Promise<Omit<FoundServer, 'head'> & { readonly head: StorageHead }> {
     const found = await this.#ask((call) => this.#server.find(call))
     const { head } = this.#headIn(found.head)
@@ -180,7 +186,7 @@ export class ServerStorage implements Storage {
     return 'fenced'
   }
 
-  /** Gives what is there instead, if that is something else. */
+  /** Returns undefined if swapped, otherwise the head that was found instead. */
   async #swap(over: string, { head, groups }: Batch): Promise<FoundHead | undefined> {
     const { seq } = head
     const texts = groups.map(({ id, record }) => ({ id, text: encodeRecord(id, record, { commit: 0, seq }) }))
@@ -191,10 +197,11 @@ export class ServerStorage implements Storage {
     return undefined
   }
 
-  /** Writes the head again that is there, and that followed `over`. */
+  /** Writes the current head again, which followed `over`. */
   async #confirm({ head, text }: FoundHead, over: string): Promise<Appended> {
     const found = await this.#swap(text, { head, groups: [] })
-    // A failover in between has lost what was only shown, and nothing of another replica is there. It may still arrive.
+    // A failover in between has lost a commit that was visible but not confirmed, and no other replica has written. The
+    // batch may still arrive.
     if (found?.text === over) throw rolledBack()
     return found ? 'fenced' : 'done'
   }
@@ -204,21 +211,21 @@ export class ServerStorage implements Storage {
     return this.#headIn(head).movedTo !== undefined
   }
 
-  /** From now on nothing is appended, and nobody opens these data any more, except to move them there. */
+  /** From now on nothing is appended, and nobody can open this data, except to move it to that target. */
   async retire(movedTo: string): Promise<void> {
     for (;;) {
       const { head: found } = await this.#ask((call) => this.#server.find(call))
       const { head, text } = this.#headIn(found)
-      // Even where it is there already: a mark that was only read may be lost.
+      // Write the mark even if it is already there: a mark that was only read may be lost.
       const swap = { over: text, head: encodeHead({ head, movedTo }), groups: [] }
       if ((await this.#ask((call) => this.#server.swap(swap, call))).swapped) return
     }
   }
 
   /**
-   * Each page comes with the head. While that stays the same no group has changed, because every append changes it. So
-   * all pages show one moment, however long it takes, and nothing has to be kept for it on the server. If it changes,
-   * another replica is active.
+   * Each page comes with the head. While the head stays the same no group has changed, because every append changes it.
+   * So all pages show one moment, however long it takes, and the server has to keep nothing for it. If the head
+   * changes, another replica is active.
    */
   async load(): Promise<Loaded> {
     const first = await this.#page(undefined, firstOnPage)
@@ -233,7 +240,7 @@ export class ServerStorage implements Storage {
       const { groups, next: from } = page
       if (groups.length > 0) limit = fitting(groups)
       if (!isSameHead(this.#headIn(page.head).head, head)) throw overtaken()
-      // While one is read, the next is under way.
+      // Request the next page while this one is processed.
       const next = from === undefined ? undefined : this.#page(from, limit)
       next?.catch(() => {})
       for (let at = 0; at < groups.length; at += mostInStep) {
@@ -248,7 +255,7 @@ export class ServerStorage implements Storage {
     return this.#ask((call) => this.#server.page(from, limit, call), pageMs)
   }
 
-  /** Throws where it is damaged: its terms would be granted again. */
+  /** Throws if the record is damaged: the group's terms would be granted again. */
   #groupIn({ id, text }: GroupText): FoundGroup {
     const decoded = decodeRecord(id, text)
     if (!decoded) throw this.#unusable(`the record of group ${JSON.stringify(id)} is damaged`)
@@ -260,7 +267,7 @@ export class ServerStorage implements Storage {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new ServiceError('BACKEND_UNAVAILABLE', 'The storage of this service is closed.'))
+    this.#closing.abort(new ServiceError('BACKEND_UNAVAILABLE', "This service's storage is closed."))
     await Promise.allSettled(this.#underWay)
     await this.#server.close()
   }
@@ -299,22 +306,22 @@ export class ServerStorage implements Storage {
   }
 }
 
-/** Of the parts of an incarnation the one that a failover leaves as it is. */
+/** Returns the part of an incarnation that a failover does not change. */
 function systemOf(incarnation: string): string | undefined {
   return incarnation.split('/')[0]
 }
 
-/** How many groups the next page may have, if they are as large as these. */
+/** Returns how many groups the next page may have, if they are as large as these. */
 function fitting(groups: readonly GroupText[]): number {
   const bytes = groups.reduce((sum, { id, text }) => sum + id.length + text.length, 0)
   return Math.max(1, Math.min(mostOnPage, Math.floor((pageBytes * groups.length) / Math.max(1, bytes))))
 }
 
 function rolledBack(): ServiceError {
-  const text = 'A failover of the storage has lost a write of this service that was not confirmed yet. Ask again.'
+  const text = 'A failover of the storage lost a write that was not confirmed yet. Retry the request.'
   return new ServiceError('BACKEND_UNAVAILABLE', text)
 }
 
 function overtaken(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'Another replica has written while the groups were read.')
+  return new ServiceError('BACKEND_UNAVAILABLE', 'Another replica wrote to the storage while the groups were read.')
 }

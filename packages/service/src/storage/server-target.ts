@@ -7,7 +7,7 @@ import type { FoundGroup, StorageHead } from './storage.ts'
 
 const callMs = 10_000
 
-/** A server that data are moved to. */
+/** A server as the target of a move. */
 export class ServerTarget implements MoveTarget {
   readonly name: string
   readonly #server: StorageServer
@@ -29,7 +29,7 @@ export class ServerTarget implements MoveTarget {
       const { head, isPartial, movedTo } = decodeHead(text)
       if (head.clusterId === clusterId && movedTo === undefined) return isPartial ? 'begun' : 'done'
     }
-    throw new Error(`${this.#server.name} has other data. Name an empty place.`)
+    throw new Error(`${this.#server.name} contains other data. Choose an empty target.`)
   }
 
   async begin(head: StorageHead): Promise<void> {
@@ -49,7 +49,7 @@ export class ServerTarget implements MoveTarget {
     await this.#server.close()
   }
 
-  /** On the head that is there, which says that this is not complete. */
+  /** Swaps on top of the current head, which must be marked as incomplete. */
   async #swap(groups: readonly GroupText[], next?: string): Promise<void> {
     const { head: over } = await this.#find()
     if (over === undefined || !decodeHead(over).isPartial) throw this.#changed()
@@ -58,7 +58,7 @@ export class ServerTarget implements MoveTarget {
   }
 
   #changed(): Error {
-    return new Error(`${this.#server.name} changed while data were moved there. Is the same move running twice?`)
+    return new Error(`${this.#server.name} changed while data was moved there. Is the same move running twice?`)
   }
 
   #partial(head: StorageHead): string {

@@ -8,7 +8,7 @@ import type { Loaded, StorageHead } from './storage.ts'
 const patienceMs = 20_000
 const leaseDurationMs = 3_000
 
-/** What {@link SharedSource} takes. */
+/** The options of {@link SharedSource}. */
 export interface SharedSourceOptions {
   readonly storage: ServerStorage
   readonly leases: LeaseStore
@@ -17,14 +17,15 @@ export interface SharedSourceOptions {
 }
 
 /**
- * Data that replicas share, to be moved. A mark alone would not do: the active replica confirms renewals from memory, and
- * would go on while the target lets others lead.
+ * Data that replicas share, as the source of a move. A mark alone is not enough: the active replica confirms renewals
+ * from memory, and would continue while the target lets others lead.
  *
- * 1. Who moves them is elected in the place of the active replica. By then no other believes that it is active.
+ * 1. The process that moves the data is elected in place of the active replica. By then no other replica believes that
+ *    it is active.
  * 2. It marks the head. If it is still elected after that, nobody was elected between the two.
- * 3. From the mark on nobody becomes active: a swap of the head is fenced.
+ * 3. From the mark on no replica becomes active, because a swap of the head is fenced.
  *
- * Each time, even where the mark is there already: what set it may not have got any further.
+ * All steps run each time, even if the mark is already there: the process that set it may not have got any further.
  */
 export class SharedSource implements MoveSource {
   readonly #options: SharedSourceOptions
@@ -48,7 +49,7 @@ export class SharedSource implements MoveSource {
     const leadership = await this.#lead()
     await this.#options.storage.retire(movedTo)
     if (!leadership.isLeader())
-      throw new Error('Another replica became active meanwhile. Stop all, and run this again.')
+      throw new Error('Another replica became active meanwhile. Stop all replicas, and run this again.')
   }
 
   load(): Promise<Loaded> {
@@ -66,7 +67,7 @@ export class SharedSource implements MoveSource {
     const late = new AbortController()
     const timer = this.#options.clock.setTimer(patienceMs, () => {
       const holder = this.#elector.leader()?.holder ?? 'another replica'
-      late.abort(new Error(`${holder} is active on these data. Stop all replicas, and run this again.`))
+      late.abort(new Error(`${holder} is active on this data. Stop all replicas, and run this again.`))
     })
     try {
       this.#elector.start()

@@ -1,18 +1,18 @@
-/** Why a data directory cannot be used, in words that say what to do. */
+/** Error texts for a data directory that cannot be used, with what to do. */
 import { messageOf } from '@tenure/internal/message'
 import { Damage, remedy } from './data-file.ts'
 
-/** What LMDB finds damaged has a code of its own, below those of the system. */
+/** LMDB reports damage with codes of its own, below those of the system. */
 function isDamage(error: unknown): boolean {
   if (error instanceof Damage) return true
   const { code } = error as { code?: unknown }
   return typeof code === 'number' && code < 0
 }
 
-/** Says of which directory an error is, and what to do about it. */
+/** An error that already names the directory and says what to do. */
 class Unusable extends Error {}
 
-/** The error for people, with what to do about it. */
+/** Returns an error that names the directory and says what to do. */
 export function unusable(directory: string, cause: unknown): Error {
   if (cause instanceof Unusable) return cause
   const reason = messageOf(cause)
@@ -28,13 +28,13 @@ function isForbidden(error: unknown): boolean {
 
 function chown(directory: string): string {
   const self = process.getuid?.() ?? 'USER'
-  return `Give the directory and its files to the user that serves them: chown -R ${self} ${directory}`
+  return `Change the owner of the directory and its files to the user that runs the service: chown -R ${self} ${directory}`
 }
 
-/** What to do about data that may be older than what was promised on them. */
+/** Returns what to do about data that may be older than what was promised on it. */
 export function waysOn(directory: string): string {
   return (
-    'If the original directory is still there, use that one. Otherwise stop the service that used it, wait for the ' +
+    'If the original directory still exists, use that one. Otherwise stop the service that used it, wait for the ' +
     `longest lease in use, and run "tenure restore --data ${directory}" once. It skips every term that may have been ` +
     'granted since.'
   )

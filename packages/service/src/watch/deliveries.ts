@@ -1,26 +1,26 @@
 import { systemClock } from '@tenure/internal/clock'
 import type { FairQueue, Lane } from '../fair-queue.ts'
 
-/** How long one piece of delivering may take. */
+/** How long one slice of deliveries may take. */
 const pieceMs = 2
-/** Deliveries between two looks at the clock. */
+/** Deliveries between two reads of the clock. */
 const perLook = 16
-/** Deliveries in one piece: a stream or a poll that is woken by one goes on after the piece, which takes longer. */
+/** Deliveries in one slice. Each one may wake a stream or a poll, which continues after the slice and takes longer. */
 const mostPerPiece = 128
-/** All deliveries take turns with the callers as one of them. */
+/** All deliveries together take turns with the callers, as one of them. */
 const lane: Lane = { name: 'deliveries' }
 
-/** Something to tell many, one after another. */
+/** Something to deliver to many targets, one after another. */
 export interface Delivery<Target> {
   readonly targets: Iterator<Target>
   tell(target: Target): void
-  /** Called once all of them were told. */
+  /** Called once all targets were notified. */
   done(): void
 }
 
 /**
- * Delivers one thing after another, each to all its targets, in pieces that are short enough for others to be answered in
- * between. Nobody who causes a delivery waits for it.
+ * Makes one delivery after another, each to all its targets, in slices that are short enough for requests to be
+ * answered in between. The request that causes a delivery does not wait for it.
  */
 export class Deliveries<Target> {
   readonly #fairQueue: Pick<FairQueue, 'runLater'>
@@ -33,7 +33,7 @@ export class Deliveries<Target> {
     this.#nowMs = nowMs
   }
 
-  /** How many are not delivered to all of their targets yet. */
+  /** How many deliveries have not reached all of their targets yet. */
   get length(): number {
     return this.#waiting.length
   }
@@ -43,7 +43,7 @@ export class Deliveries<Target> {
     this.#schedule()
   }
 
-  /** Those that nobody was told of are not delivered. */
+  /** Drops and returns the deliveries that have not begun. */
   drop(): readonly Delivery<Target>[] {
     return this.#waiting.splice(1)
   }

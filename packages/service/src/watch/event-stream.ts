@@ -10,17 +10,17 @@ import type { Snapshot } from './snapshot.ts'
 import type { Endless } from './streams.ts'
 
 const heartbeatMs = 15_000
-/** How much may be unread before nothing more is sent until the reader has read it. */
+/** How many bytes may be unread before sending pauses until the reader has read them. */
 const waitingBytes = 64 * 1024
 const pieceBytes = 16 * 1024
 const lastWordMs = 5_000
-/** Between two looks at a budget that is used up. */
+/** How long to wait, at least, before an exhausted budget is tried again. */
 const leastWaitMs = 250
 
 interface EventStreamOptions {
   readonly raw: ServerResponse
   readonly socket: Socket
-  /** Of every answer. */
+  /** The headers of every response. */
   readonly headers: OutgoingHttpHeaders
   readonly hub: Hub
   readonly clock: Clock
@@ -28,30 +28,32 @@ interface EventStreamOptions {
   readonly renewals: boolean
   /** The reader. Its right to read may end. */
   readonly identity: Identity
-  /** Who is charged for what it is told. */
+  /** The subject that is charged for deliveries. */
   readonly subject: string
-  /** Charges the subject for what the reader is told late. Gives how long to wait first; 0: it was charged. */
+  /**
+   * Charges the subject for changes that are delivered late. Returns how long to wait first, or 0 if it was charged.
+   */
   charge(count: number): number
   /** How long the reader may take to read what is unread. */
   readonly patienceMs: number
-  /** What the feed cannot tell, in parts. */
+  /** Returns what the feed no longer has, in parts. */
   missedSince(position: Position): AsyncIterable<Snapshot>
   onSlow(): void
 }
 
 /**
  * One reader of Server-Sent Events. While it keeps up, it gets changes as they happen. When it falls behind, it gets
- * nothing for a while, and then continues from the feed at its own pace: nothing is kept for it alone. If it stops
- * reading, it is dropped with notice.
+ * nothing for a while, and then continues from the feed at its own pace, so nothing is buffered for it alone. If it
+ * stops reading, it is dropped with a TOO_SLOW event.
  */
 export class EventStream implements Endless, Subscriber {
   readonly #options: EventStreamOptions
   readonly #raw: ServerResponse
-  /** Different for each stream, since all got the last change at the same time. */
+  /** Differs for each stream, because all streams got the last change at the same time. */
   readonly #heartbeatMs: number
   #live: Subscription | undefined
   #wake: (() => void) | undefined
-  /** Where something was missed while all was told live. */
+  /** The position since which something was missed while the stream followed live. Undefined if nothing was. */
   #missed: Position | undefined
   #writtenAtMs: number
   #ended = false
@@ -64,7 +66,7 @@ export class EventStream implements Endless, Subscriber {
     this.#writtenAtMs = clock.monotonicMs()
     if (socket.destroyed) this.#ended = true
     const gone = () => this.#close()
-    // Not the answer's own event: an answer that is queued behind another on this connection has none.
+    // Do not use the response's own event: a response that is queued behind another on this connection has none.
     socket.once('close', gone)
     raw.on('error', gone)
   }
@@ -77,7 +79,7 @@ export class EventStream implements Endless, Subscriber {
     return this.#options.subject
   }
 
-  /** Writes until the reader has gone, or was dropped. */
+  /** Writes until the reader has disconnected, or was dropped. */
   async run(start: AsyncIterable<Snapshot>): Promise<void> {
     const { hub, groups, socket, headers } = this.#options
     if (this.#ended) return
@@ -98,7 +100,7 @@ export class EventStream implements Endless, Subscriber {
         if (!hub.feed.isBefore(position)) return this.#drop()
         position = await this.#writeParts(this.#options.missedSince(position))
       } else if (entries.length === 0) {
-        // Without a pause in between: a change during a pause would be lost.
+        // Subscribe without an await in between: a change during an await would be lost.
         position = await this.#follow()
         if (this.#ended || (this.#raw.writableLength > waitingBytes && !(await this.#drained()))) return
       } else {
@@ -125,7 +127,7 @@ export class EventStream implements Endless, Subscriber {
   }
 
   end(reason = 'going away'): void {
-    // The client comes back by itself, and resumes where it was.
+    // The client reconnects by itself, and resumes where it was.
     this.#finish(frameOfText(`: ${reason}\n\n`))
   }
 
@@ -136,11 +138,12 @@ export class EventStream implements Endless, Subscriber {
       return this.#finish(frameOfText(': your identity has expired\n\n'))
     }
     if (!this.#live || clock.monotonicMs() - this.#writtenAtMs < this.#heartbeatMs) return
-    // It has got everything up to here. A reader whose groups are quiet must not find its cursor too old.
+    // The reader has everything up to here. The id keeps the cursor of a reader with quiet groups from becoming too
+    // old.
     this.#write(frameOfText(`: still here\nid: ${hub.feed.cursorAt(this.#live.position)}\n\n`))
   }
 
-  /** Gives the position up to which the reader has everything then. Undefined: the stream is over. */
+  /** Returns the position up to which the reader then has everything, or undefined if the stream has ended. */
   async #writeParts(parts: AsyncIterable<Snapshot>): Promise<Position | undefined> {
     let position: Position | undefined
     try {
@@ -149,14 +152,14 @@ export class EventStream implements Endless, Subscriber {
         position = part.position
       }
     } catch {
-      // It comes back with its cursor, and finds somebody who knows.
+      // The client reconnects with its cursor, and finds a replica that knows.
       this.end()
       return undefined
     }
     return position
   }
 
-  /** Only the last one of all has an id: a reader that is cut off before it gets all of them again. */
+  /** Only the last event of all parts has an id: a reader that disconnects before it gets all of them again. */
   *#framesOf({ events, position, left }: Snapshot): Iterable<Frame> {
     const cursor = left.length === 0 ? this.#options.hub.feed.cursorAt(position) : undefined
     for (const [index, json] of events.entries()) {
@@ -164,12 +167,15 @@ export class EventStream implements Endless, Subscriber {
     }
   }
 
-  /** Each is made when it is sent: making thousands at once would keep all others waiting. */
+  /** Creates each frame when it is sent: creating thousands at once would block all others. */
   *#missedFrames(entries: readonly Entry[]): Iterable<Frame> {
     for (const entry of entries) yield this.#options.hub.frameOf(entry)
   }
 
-  /** Lasts until the reader has fallen behind or gone, or missed something. Resolves to the position up to which it has all. */
+  /**
+   * Follows live until the reader has fallen behind, disconnected, or missed something. Resolves to the position up to
+   * which it has everything.
+   */
   #follow(): Promise<Position> {
     const { hub, groups } = this.#options
     return new Promise((resolve) => {
@@ -195,7 +201,7 @@ export class EventStream implements Endless, Subscriber {
       if (bytes < pieceBytes) continue
       if (!this.#write(...piece) && !(await this.#drained())) return false
       unbroken += bytes
-      // The kernel may accept all of it at once, and others are to be answered in between.
+      // The kernel may accept everything at once, but other requests must be answered in between.
       if (unbroken >= waitingBytes) {
         await this.#pause()
         unbroken = 0
@@ -210,18 +216,18 @@ export class EventStream implements Endless, Subscriber {
     return new Promise((resolve) => void this.#options.clock.setTimer(delayMs, resolve))
   }
 
-  /** Waits until the subject may be told this much. False: the stream is over. */
+  /** Waits until the subject's budget allows this many deliveries. Resolves to false if the stream has ended. */
   async #paid(count: number): Promise<boolean> {
     const { clock, charge } = this.#options
     for (let waitMs = charge(count); waitMs > 0; waitMs = charge(count)) {
-      // Thousands of streams may wait for the same budget.
+      // Jitter, because thousands of streams may wait for the same budget.
       await this.#pause(Math.max(waitMs, leastWaitMs) * (1 + clock.random()))
       if (this.#ended) return false
     }
     return true
   }
 
-  /** Waits until the reader has read what is unread. False: the stream is over. */
+  /** Waits until the reader has read what is unread. Resolves to false if the stream has ended. */
   async #drained(): Promise<boolean> {
     if (this.#ended) return false
     const { clock, patienceMs, socket } = this.#options
@@ -248,11 +254,12 @@ export class EventStream implements Endless, Subscriber {
     const { clock, socket } = this.#options
     this.#writtenAtMs = clock.monotonicMs()
     const isBehind = this.#raw.socket === null
-    // Clients of HTTP/1.0 do not understand chunks.
+    // HTTP/1.0 clients do not understand chunks.
     const kind = isBehind || !this.#raw.chunkedEncoding ? 'body' : 'chunk'
     const [first] = frames
     const data = frames.length === 1 && first ? first[kind] : Buffer.concat(frames.map((frame) => frame[kind]))
-    // Writing to the answer itself would only delay it to the next tick. Behind another answer it must wait.
+    // Writing to the response itself would only delay it to the next tick. But a response that is queued behind another
+    // must wait.
     return isBehind ? this.#raw.write(data) : socket.write(data)
   }
 
@@ -265,7 +272,7 @@ export class EventStream implements Endless, Subscriber {
   #finish(lastWord: Frame): void {
     if (this.#ended) return
     this.#raw.end(lastWord.body)
-    // A reader that has stopped does not read this either.
+    // A reader that has stopped reading does not read this either.
     this.#options.clock.setTimer(lastWordMs, () => void this.#raw.destroy(), { background: true })
     this.#close()
   }

@@ -7,51 +7,53 @@ import type { Frame } from './frames.ts'
 export interface Change {
   readonly type: 'LEADER_CHANGED' | 'LEADER_LOST' | 'RENEWED'
   readonly groupId: string
-  /** As it was then; in the feed, without metadata and carry. */
+  /** The lease at the time of the change. In the feed, without metadata and checkpoint. */
   readonly lease: LeaseView
-  /** Of `LEADER_LOST`. */
+  /** Set for `LEADER_LOST`. */
   readonly reason?: 'expired' | 'resigned' | 'deleted'
-  /** Unix time, for people. */
+  /** In Unix milliseconds, for display only. */
   readonly atMs: number
-  /** Of a renewal: who is charged for telling of it. */
+  /** Set for a renewal: the subject that is charged for its deliveries. */
   readonly subject?: string | undefined
 }
 
-/** A change that is kept. Renewals are not: they cannot be resumed. */
+/** A change that is kept in the feed. Renewals are not kept, so they cannot be resumed. */
 export interface KeptChange extends Change {
   readonly position: Position
 }
 
-/** A change with its place in the feed. */
+/** A change with its position in the feed. */
 export interface Entry {
   readonly position: Position
   readonly change: Change
-  /** It had metadata or a carry. Those of ended terms that others have followed are kept nowhere. */
+  /** Whether it had metadata or a checkpoint. These texts are kept only for the newest term of a group. */
   readonly hadTexts: boolean
-  /** As it is sent to streams. Kept after the first use if there are no texts in it. */
+  /** The frame for streams. Kept after the first use if it contains no such texts. */
   frame?: Frame
 }
 
 const noTexts = { metadata: '{}', carry: '' }
 
 /**
- * The changes of all groups in one order. The newest are kept for readers that come back. A cursor is a position in
- * that order, so it outlives the process, and every replica knows it. It is sealed, since it would show how much happens
- * in groups that the reader may not see.
+ * The changes of all groups in one order. The newest are kept for readers that reconnect. A cursor is a position in
+ * that order, so it stays valid after a restart and on every replica. It is sealed, because it would reveal how much
+ * happens in groups that the reader may not see.
  */
 export class Feed {
-  /** A ring; the oldest entry is at `#start`. */
+  /** A ring buffer. The oldest entry is at `#start`. */
   readonly #kept: Entry[] = []
   readonly #limit: number
   readonly #seal: Seal
   #start = 0
   #position: Position
-  /** All changes after this are kept. */
+  /** All changes after this position are kept. */
   #complete: Position
-  /** Before this, it is not known which changes there were. */
+  /** It is not known which changes there were before this position. */
   #begin: Position
 
-  /** `position` is what was durable when the groups were read. `secret` is the one beside the head. */
+  /**
+   * `position` is the newest durable position when the groups were loaded. `secret` is the one in the storage's head.
+   */
   constructor({ secret, position, limit = 16_384 }: { secret: string; position: Position; limit?: number }) {
     this.#seal = new Seal(keysFrom(secret, 'cursors'), positionLength)
     this.#position = position
@@ -66,8 +68,8 @@ export class Feed {
   }
 
   /**
-   * What a reader gives back to resume after a position. It is sealed again for each answer: equal cursors would show a
-   * reader that nothing happened in the groups that it may not see, and so how much did.
+   * Returns the cursor with which a reader resumes after a position. It is sealed again for each response: equal
+   * cursors would reveal that nothing happened in the groups that the reader may not see, and so how much did.
    */
   cursorAt(position: Position): string {
     return this.#seal.close(textOf(position))
@@ -89,12 +91,12 @@ export class Feed {
     return entry
   }
 
-  /** Nothing happened up to here beside what is kept. */
+  /** Records that there were no other changes up to this position. */
   advance(position: Position): void {
     if (isAfter(position, this.#position)) this.#position = position
   }
 
-  /** What happened between the newest change and this position is not known. */
+  /** Records that the changes between the newest one and this position are not known. */
   skipTo(position: Position): void {
     this.#kept.length = 0
     this.#start = 0
@@ -104,24 +106,24 @@ export class Feed {
   }
 
   /**
-   * The position that a cursor names, which may be ahead of this feed; a gap for one of an earlier version; undefined if
-   * nobody who knows the secret gave it out.
+   * Returns the position of a cursor, which may be ahead of this feed. Returns 'gap' for a cursor of an earlier
+   * version, and undefined if the cursor was not sealed with this secret.
    */
   find(cursor: string): Position | 'gap' | undefined {
     if (/^[\w-]{94}$/.test(cursor)) {
       const text = this.#seal.open(cursor)
       return text === undefined ? undefined : positionFrom(text)
     }
-    // Those began with the name of a run.
+    // Those began with the id of a run.
     return /^[\w-]{8,32}\.([\w-]{59}|0|[1-9]\d{0,15})$/.test(cursor) ? 'gap' : undefined
   }
 
-  /** Everything after a position, in order; undefined if some of it is gone. */
+  /** Returns everything after a position, in order, or undefined if some of it is no longer kept. */
   after(position: Position): Entry[] | undefined {
     if (isAfter(this.#complete, position) || position.restores !== this.#position.restores) return undefined
     const { length } = this.#kept
     const at = (index: number) => this.#kept[(this.#start + index) % length] as Entry
-    // The first one after it, by halving: most readers come back for the newest.
+    // Binary search for the first entry after it, because most readers come back for the newest.
     let low = 0
     let high = length
     while (low < high) {
@@ -132,7 +134,7 @@ export class Feed {
     return Array.from({ length: length - low }, (_, index) => at(low + index))
   }
 
-  /** The newest changes of some groups that are kept, up to a number of them, in order. */
+  /** Returns the newest kept changes of some groups, up to `most`, in order. */
   newest(groupIds: ReadonlySet<string>, most: number): Entry[] {
     const { length } = this.#kept
     const found: Entry[] = []
@@ -143,7 +145,10 @@ export class Feed {
     return found.toReversed()
   }
 
-  /** Whether the feed began after a position, or was broken off: not the reader was too slow. */
+  /**
+   * Returns whether the feed began, or was interrupted, after this position. Then a missing change is not the fault of
+   * a slow reader.
+   */
   isBefore(position: Position): boolean {
     return isAfter(this.#begin, position)
   }

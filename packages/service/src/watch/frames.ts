@@ -3,8 +3,8 @@ import type { WatchedEvent } from '../http/schemas/watch.ts'
 const data = 'data: '
 
 /**
- * A part of a stream, plain and as a chunk of HTTP. In chunks, because some clients pass on a body without chunks only
- * when their buffer is full.
+ * A part of a stream, as plain body and as an HTTP chunk. Streams are sent in chunks, because some clients deliver an
+ * unchunked body only when their buffer is full.
  */
 export interface Frame {
   readonly body: Buffer
@@ -17,18 +17,18 @@ export function frameOfText(text: string): Frame {
   return { chunk, body: chunk.subarray(head.length, -2) }
 }
 
-/** One event of a stream. Without a name, so that it reaches the browser's `onmessage`. */
+/** Returns one event of a stream. It has no event name, so that it reaches the browser's `onmessage`. */
 export function frameOf(event: WatchedEvent, cursor?: string): Frame {
   return frameOfJson(JSON.stringify(event), cursor)
 }
 
-/** The same for an event that is JSON already. */
+/** The same for an event that is already JSON. */
 export function frameOfJson(json: string, cursor?: string): Frame {
   const id = cursor === undefined ? '' : `id: ${cursor}\n`
   return frameOfText(`${id}${data}${json}\n\n`)
 }
 
-/** The event alone, as JSON. */
+/** Returns the event of a frame as JSON. */
 export function jsonOf({ body }: Frame): string {
   return body.toString('utf8', body.indexOf(data) + data.length, body.length - 2)
 }

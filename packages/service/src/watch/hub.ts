@@ -11,59 +11,59 @@ import { SnapshotCursors } from './snapshot-cursor.ts'
 /** A stream or a poll that waits for changes. */
 export interface Subscriber {
   readonly wantsRenewals: boolean
-  /** Who is charged for what it is told. */
+  /** The subject that is charged for deliveries. */
   readonly subject: string
-  /** `frame` is the change as it is sent to streams, made once for all of them. */
+  /** Delivers a change. `frame` creates its frame for streams once for all subscribers. */
   notify(frame: () => Frame): void
-  /** Something may have happened after a position of which nobody told. */
+  /** Reports that there may have been changes after a position that were not delivered. */
   miss(since: Position): void
 }
 
 export interface Subscription {
-  /** The subscriber was told of all changes up to here. */
+  /** The subscriber has received all changes up to here. */
   readonly position: Position
   /** May be called again. */
   leave(): void
 }
 
-/** Who may be told how much, and cause how much to be told. */
+/** Limits how much is delivered to, and caused by, each subject. */
 export interface DeliveryBudget {
-  /** False: this subject has used up its deliveries for now, and these must wait or be left out. */
+  /** Returns false if this subject has used up its deliveries for now. Then they must wait or be left out. */
   deliver(subject: string, count: number): boolean
 }
 
 export interface HubOptions {
   readonly secret: string
-  /** What was durable when the groups were read. */
+  /** The newest durable position when the groups were loaded. */
   readonly position: Position
   readonly maxWatchers: number
   readonly fairQueue: Pick<FairQueue, 'runLater'>
   readonly budget: DeliveryBudget
-  /** Called with the result of each delivery: whether it was made, or withheld because of the budget. */
+  /** Called for each delivery with whether it was made. False means that the budget withheld it. */
   readonly onDelivery?: ((isMade: boolean) => void) | undefined
 }
 
-/** Renewals are left out once this many deliveries wait: the next one shows the same, and more. */
+/** Renewals are left out once this many deliveries wait: the next renewal shows the same, and more. */
 const mostBehindRenewals = 1_024
-/** Once this many deliveries wait, all subscribers go on from the feed at their own pace. */
+/** Once this many deliveries wait, all subscribers continue from the feed at their own pace. */
 const mostWaiting = 16_384
 
 interface Subscribed extends Subscription {
   readonly subscriber: Subscriber
-  /** Deliveries with a lower number were known to the subscriber when it came. */
+  /** The subscriber already knew deliveries with a lower number when it subscribed. */
   readonly first: number
-  /** The number of the last delivery that it was told of. */
+  /** The number of the last delivery to this subscriber. */
   told: number
   hasLeft: boolean
 }
 
 interface News {
   readonly number: number
-  /** Of a change that is kept. */
+  /** The position of a kept change. Undefined for a renewal. */
   readonly position: Position | undefined
 }
 
-/** Brings changes to the subscribers: all of one change before the next, in pieces. */
+/** Delivers changes to the subscribers, in slices. Each change reaches all of them before the next one. */
 export class Hub {
   readonly feed: Feed
   readonly snapshotCursors: SnapshotCursors
@@ -75,9 +75,9 @@ export class Hub {
   #places = 0
   #renewalWatchers = 0
   #number = 0
-  /** What is being delivered. */
+  /** The delivery in progress. */
   #current: News | undefined
-  /** All subscribers were told of everything up to here. */
+  /** All subscribers have received everything up to here. */
   #delivered: Position
 
   constructor(state: Groups, options: HubOptions) {
@@ -99,12 +99,12 @@ export class Hub {
     return this.#watchers
   }
 
-  /** How many are told of each change of a group. */
+  /** Returns how many subscribers receive each change of a group. */
   watchersOf(groupId: string): number {
     return this.#byGroup.get(groupId)?.size ?? 0
   }
 
-  /** Takes places among the watchers. Returns what gives them back, once; undefined if all are taken. */
+  /** Takes watcher slots. Returns a function that releases them, to be called once, or undefined if all are taken. */
   enter(places: number): (() => void) | undefined {
     if (this.#places >= this.#options.maxWatchers) return undefined
     this.#watchers += 1
@@ -115,7 +115,7 @@ export class Hub {
     }
   }
 
-  /** Reports every change from now on. */
+  /** Delivers every change from now on. */
   subscribe(groupIds: readonly string[], subscriber: Subscriber): Subscription {
     if (subscriber.wantsRenewals) this.#renewalWatchers += 1
     const from = this.feed.position
@@ -149,7 +149,7 @@ export class Hub {
     }
   }
 
-  /** `from` is what it knew when it came. */
+  /** `from` is the position that the subscriber knew when it subscribed. */
   #positionOf({ told }: Subscribed, from: Position): Position {
     if (this.#deliveries.length === 0) return this.feed.position
     const current = this.#current
@@ -157,7 +157,7 @@ export class Hub {
     return isAfter(from, reached) ? from : reached
   }
 
-  /** An entry as it is sent to streams. Its id is where a reader resumes. */
+  /** Returns an entry as a frame for streams. Its id is the cursor to resume from. */
   frameOf(entry: Entry): Frame {
     if (entry.frame) return entry.frame
     const frame = frameOf(this.eventOf(entry), this.feed.cursorAt(entry.position))
@@ -165,7 +165,7 @@ export class Hub {
     return frame
   }
 
-  /** An entry in the words of the HTTP API. */
+  /** Returns an entry as an event of the HTTP API. */
   eventOf({ change, hadTexts }: Entry): WatchedEvent {
     if (!hadTexts) return eventOf(change)
     const texts = this.#state.textsOf(change.groupId, change.lease.term)
@@ -177,7 +177,7 @@ export class Hub {
     const frame = this.#frameOf(change, position)
     this.#deliver(this.#byGroup.get(change.groupId), position, (to) => {
       const { subscriber } = to
-      // It goes on from the feed once it has a budget again.
+      // The subscriber continues from the feed once it has a budget again.
       if (!this.#mayDeliver(subscriber)) return subscriber.miss(to.position)
       to.told = this.#current?.number ?? 0
       subscriber.notify(frame)
@@ -185,7 +185,7 @@ export class Hub {
     if (this.#deliveries.length > mostWaiting) this.#giveUp()
   }
 
-  /** Of renewals the newest counts: one that cannot be delivered now is left out. */
+  /** Only the newest renewal matters, so one that cannot be delivered now is left out. */
   #onRenewal(change: Change): void {
     const subscribers = this.#byGroup.get(change.groupId)
     if (!subscribers || this.#deliveries.length >= mostBehindRenewals) return
@@ -202,7 +202,7 @@ export class Hub {
     return isMade
   }
 
-  /** Those whose groups are not concerned miss nothing. */
+  /** Subscribers whose groups are not affected miss nothing. */
   #onBreak({ position, changed }: Break): void {
     const since = this.feed.position
     if (changed?.size === 0) return this.feed.advance(position)
@@ -235,7 +235,7 @@ export class Hub {
     })
   }
 
-  /** Nothing is kept for subscribers for which more happens than can be delivered: they go on from the feed. */
+  /** Drops the backlog when more happens than can be delivered. The subscribers continue from the feed. */
   #giveUp(): void {
     const everybody = new Set([...this.#byGroup.values()].flatMap((subscribers) => [...subscribers]))
     this.#deliveries.drop()

@@ -2,13 +2,14 @@ import type { Clock, Timer } from 'tenure'
 import type { Groups, Present } from '../groups/groups.ts'
 import { mostPresent } from '../groups/members.ts'
 
-/** Well below how long an open watch counts as a sign of life, so that one lost message changes nothing. */
+/** Well below the time for which an open watch counts as a heartbeat, so that one lost message changes nothing. */
 const everyMs = 5_000
 
 /**
- * The watches of this replica that name their node. A standby that waits for an event sends nothing for hours: without
- * this it would look dead. The groups may be on another replica, so they are told of open watches again and again, and
- * forget those of which they are told no more. Nothing else depends on it, and a message that is lost is not repeated.
+ * The watches on this replica that name their node. A standby that waits for an event sends nothing for hours, and
+ * without this it would look dead. The groups may be on another replica, so open watches are reported to them
+ * periodically, and they drop those that are no longer reported. Nothing else depends on it, and a lost message is not
+ * repeated.
  */
 export class Presence {
   readonly #groups: Pick<Groups, 'present'>
@@ -22,7 +23,7 @@ export class Presence {
     this.#clock = clock
   }
 
-  /** A watch was opened. Returns what ends its presence, which may be called again. */
+  /** Reports an open watch. Returns a function that ends its presence, which may be called again. */
   enter(groupIds: readonly string[], nodeId: string): () => void {
     for (const groupId of groupIds) {
       const nodes = this.#open.get(groupId) ?? new Map<string, number>()
@@ -57,13 +58,13 @@ export class Presence {
     this.#timer = this.#open.size > 0 ? this.#later() : undefined
   }
 
-  /** In parts, one after another: others are answered in between. */
+  /** Reports in parts, one after another, so that other requests are answered in between. */
   async #tell(open: readonly Present[]): Promise<void> {
     for (let from = 0; from < open.length; from += mostPresent) {
       try {
         await this.#groups.present(open.slice(from, from + mostPresent))
       } catch {
-        // Nobody is active, or cannot be reached. The next round is in a few seconds.
+        // No replica is active, or it cannot be reached. The next round is in a few seconds.
       }
     }
   }

@@ -2,18 +2,18 @@ import { keysFrom, Seal } from '../auth/seal.ts'
 import { positionFrom, positionLength, textOf, type Position } from '../storage/position.ts'
 
 const longestGroupId = 128
-/** Of a cursor, which tells it from one of a position. */
+/** The length of these cursors, which distinguishes them from cursors of a position. */
 const length = 266
 
-/** Where a snapshot goes on that did not fit into one answer. */
+/** Where a snapshot continues that did not fit into one response. */
 export interface SnapshotPlace {
-  /** The reader has all changes up to here, of the groups whose state it was shown. */
+  /** The reader has all changes up to here, in the groups whose state it has received. */
   readonly position: Position
-  /** The last group whose state was shown, in the order of their ids. */
+  /** The last group whose state was sent, in the order of their ids. */
   readonly after: string
 }
 
-/** Cursors in the middle of a snapshot. Sealed, as those between changes are. */
+/** Cursors in the middle of a snapshot. They are sealed, like those between changes. */
 export class SnapshotCursors {
   readonly #seal: Seal
 
@@ -25,7 +25,7 @@ export class SnapshotCursors {
     return this.#seal.close(`${textOf(position)} ${after}`)
   }
 
-  /** Undefined if it is another kind of cursor, or nobody who knows the secret gave it out. */
+  /** Returns undefined if it is another kind of cursor, or was not sealed with this secret. */
   find(cursor: string): SnapshotPlace | undefined {
     if (cursor.length !== length || !/^[\w-]+$/.test(cursor)) return undefined
     const [place = '', after] = this.#seal.open(cursor)?.split(' ') ?? []

@@ -5,50 +5,56 @@ import type { GroupStanding } from '../groups/groups.ts'
 import { isWrittenAfter, type Position } from '../storage/position.ts'
 import type { Change } from './feed.ts'
 
-/** What a reader gets before anything new, or a part of it. */
+/** What a reader gets before any new changes, or a part of it. */
 export interface Snapshot {
-  /** As JSON. */
+  /** The events as JSON. */
   readonly events: readonly string[]
   /**
-   * The reader has all changes up to here, of the groups whose state it was shown. If nothing is left, those are all of
-   * its groups.
+   * The reader has all changes up to here, in the groups whose state it has received. If nothing is left, those are all
+   * of its groups.
    */
   readonly position: Position
-  /** The groups whose state comes next; none: that was all. */
+  /** The groups whose state comes next. Empty if the snapshot is complete. */
   readonly left: readonly string[]
-  /** The reader was told that something was missed. */
+  /** Whether the reader got a GAP event. */
   readonly hasGap: boolean
 }
 
-/** From where a reader goes on whom the feed alone cannot help. */
+/** From where a reader continues if the feed alone is not enough. */
 export type Start =
-  /** It comes for the first time. */
+  /** It has no cursor yet. */
   | 'first'
   /** Something may have been missed in any group. */
   | 'gap'
   /** Something was missed in the groups whose record was written after a position. */
   | Position
 
-/** A snapshot that is being taken. */
+/** A snapshot in progress. */
 export interface SnapshotPart {
-  /** Whose state the reader was shown, and up to where it has their changes; undefined: of none. */
+  /**
+   * The groups whose state the reader has received, and the position up to which it has their changes. Undefined if
+   * there are none yet.
+   */
   readonly shown: { readonly groups: readonly string[]; readonly position: Position } | undefined
-  /** Whose state it gets, in this order. */
+  /** The groups whose state it gets, in this order. */
   readonly left: readonly string[]
   readonly from: Start
-  /** It need not be told that something was missed, or was told before. */
+  /** Whether a GAP event is not needed, or was already sent. */
   readonly hasGap: boolean
 }
 
-/** Groups that are asked about at once. */
+/** How many groups are read at once. */
 const groupsAtOnce = 64
-/** No part and no answer has more bytes, apart from its last events. A thousand groups with the longest texts would make megabytes. */
+/**
+ * The size limit of a part or a response, apart from its last events. A thousand groups with the longest texts would
+ * take megabytes.
+ */
 export const mostBytes = 256 * 1024
 
 /**
- * The present state, for a reader that has no cursor, or one after which too little is left. In parts: each has the
- * changes since the last part in the groups that were shown before, and the states of some more. Undefined: the feed no
- * longer has those changes.
+ * Returns the current state for a reader that has no cursor, or an outdated one. It comes in parts: each has the
+ * changes since the previous part in the groups already sent, and the states of some more. Returns undefined if the
+ * feed no longer has those changes.
  */
 export async function takeSnapshot(
   { hub, state, clock }: Pick<Service, 'hub' | 'state' | 'clock'>,
@@ -82,7 +88,8 @@ export async function takeSnapshot(
       hasGap = true
       texts.add(stateOf(groupId, standing, wallMs))
     }
-    // Changes that came while some states were waited for, unless the state shows them already: no reader is led back.
+    // Add changes that arrived while some states were being read, unless the state already includes them: no reader may
+    // see an older state after a newer one.
     for (const entry of late) {
       if (placeOf(entry.change) > (known.get(entry.change.groupId) ?? Infinity)) texts.add(hub.eventOf(entry))
     }
@@ -106,7 +113,7 @@ class Texts {
   }
 }
 
-/** Whether a reader does not know how a group stands. */
+/** Returns a function that tells whether the reader does not know a group's state. */
 function wasMissed(from: Start, now: Position): (standing: GroupStanding) => boolean {
   if (from === 'first' || from === 'gap' || from.restores !== now.restores) return () => true
   return ({ seq }) => isWrittenAfter(seq, from)
@@ -116,7 +123,7 @@ function stateOf(group_id: string, standing: GroupStanding, wallMs: number): Wat
   return { type: 'STATE', group_id, ...leadershipOf(standing, wallMs), ts_ms: wallMs }
 }
 
-/** A group's terms begin and end in one order. */
+/** Numbers the begin and the end of a group's terms in one order. */
 function placeOf({ type, lease }: Change): number {
   return lease.term * 2 + (type === 'LEADER_LOST' ? 1 : 0)
 }

@@ -1,19 +1,19 @@
 import type { Clock, Timer } from 'tenure'
 import type { Identity } from '../auth/access.ts'
 
-/** An answer that takes long. */
+/** A response that stays open for long. */
 export interface Endless {
-  /** Whose it is. */
+  /** The caller. */
   readonly identity: Identity
-  /** The service stops, or rights were read again; otherwise, why. */
+  /** Called when the service stops, rights are reloaded, or for the given reason. */
   end(reason?: string): void
-  /** About once a second. */
+  /** Called about once a second. */
   tick?(): void
 }
 
 const tickMs = 1_000
 
-/** All answers that take long: they share one timer, and a service that stops can end them. */
+/** All long-lived responses. They share one timer, and end when the service stops. */
 export class Streams {
   readonly #clock: Clock
   readonly #all = new Set<Endless>()
@@ -24,7 +24,7 @@ export class Streams {
     this.#clock = clock
   }
 
-  /** Returns what removes it again. After `endAll` it is ended at once. */
+  /** Returns a function that removes the response again. After `endAll` a response ends at once. */
   add(endless: Endless): () => void {
     if (this.#stopped) {
       endless.end()
@@ -35,19 +35,19 @@ export class Streams {
     return () => void this.#all.delete(endless)
   }
 
-  /** The service stops: those that are added later are ended at once too. */
+  /** Called when the service stops. Responses added later end at once too. */
   endAll(): void {
     this.#stopped = true
     this.#timer?.cancel()
     this.endPresent()
   }
 
-  /** Only the present ones: a client that comes back is judged by the rights of then. */
+  /** Ends only the current responses: a client that reconnects is checked with the rights of then. */
   endPresent(): void {
     for (const endless of this.#all) endless.end()
   }
 
-  /** Those of callers that may not go on. */
+  /** Ends the responses of callers that may not continue. */
   endOf(isOver: (identity: Identity) => boolean, reason: string): void {
     for (const endless of this.#all) if (isOver(endless.identity)) endless.end(reason)
   }

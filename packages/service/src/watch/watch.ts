@@ -1,4 +1,4 @@
-/** Changes as they happen: Server-Sent Events for clients that ask for them, long polls for all others. */
+/** Changes as they happen: Server-Sent Events for clients that accept them, long polls for all others. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { mayAct, mayRead, validForMs } from '../auth/access.ts'
 import { checkNodeId } from '../checks.ts'
@@ -17,7 +17,7 @@ import type { SnapshotPlace } from './snapshot-cursor.ts'
 const longestWaitMs = 60_000
 /** How long a stream may wait for its reader. */
 const patienceMs = 15_000
-/** Changes that one poll is answered with at most: the rest comes with the next one. */
+/** How many changes one poll returns at most. The rest comes with the next one. */
 const mostEvents = 256
 
 interface Wanted {
@@ -42,13 +42,13 @@ export async function watch(
   const wanted = { groups, renewals: query.renewals === 'true', from: await startOf(service, request, query) }
   const leave = service.hub.enter(watchWeight(groups.length))
   if (!leave)
-    throw new ServiceError('RATE_LIMITED', 'There are too many watchers already.', {
+    throw new ServiceError('RATE_LIMITED', 'There are too many watchers. Retry later.', {
       details: { retry_after_ms: 5_000 },
     })
   const absent = nodeId === undefined ? undefined : service.presence.enter(groups, nodeId)
   try {
     if (request.headers.accept?.includes('text/event-stream')) return await stream(service, request, reply, wanted)
-    // In the order of their ids: a snapshot may go on with the next poll.
+    // In the order of their ids, because a snapshot may continue with the next poll.
     const sorted = { ...wanted, groups: groups.toSorted() }
     const answer = await poll(service, request, sorted, Number(query.wait_ms ?? 25_000))
     return await reply.type('application/json; charset=utf-8').send(answer)
@@ -59,27 +59,27 @@ export async function watch(
 }
 
 async function startOf(
-  { hub, state }: Service,
+  { hub, state, limits }: Service,
   request: FastifyRequest,
   query: WatchOptions,
 ): Promise<Start | SnapshotPlace> {
   const { 'last-event-id': header } = request.headers
-  // Newer than the query, which the browser repeats whenever it connects again.
+  // The header is newer than the query, which the browser repeats whenever it reconnects.
   const cursor = header || query.cursor
   if (cursor === undefined) return 'first'
   const place = typeof cursor === 'string' ? hub.snapshotCursors.find(cursor) : undefined
   const found = typeof cursor === 'string' ? (place?.position ?? hub.feed.find(cursor)) : undefined
   const isAhead = found !== undefined && found !== 'gap' && isAfter(found, hub.feed.position)
-  // Another replica may have given it out, and this one has yet to hear what that one knew.
-  if (found === undefined || (isAhead && !(await state.reaches(found)))) {
-    throw new ServiceError('INVALID_REQUEST', 'This cursor was never given out.')
+  // The cursor may come from another replica, and this one may not have received the changes that replica knew.
+  if (found === undefined || (isAhead && !(await state.as(limits.callerOf(request)).reaches(found)))) {
+    throw new ServiceError('INVALID_REQUEST', 'The cursor is not from this service. Watch again without a cursor.')
   }
   return place ?? found
 }
 
 /**
- * How a reader begins: with what the feed has for it, or with a snapshot, in parts. Rights may be read again while a
- * part waits for the disk, and then the reader would go on with outdated rights.
+ * Yields what a reader gets first: what the feed has for it, or a snapshot, in parts. Rights may be reloaded while a
+ * part waits for the disk, and then the reader must not continue with outdated rights.
  */
 async function* beginningOf(
   service: Service,
@@ -91,6 +91,8 @@ async function* beginningOf(
     return yield { events: [], position: from, left: [], hasGap: false }
   }
   const pace = new Pace()
+  const { hub, clock, limits } = service
+  const state = service.state.as(limits.callerOf(request))
   let part: SnapshotPart = isInside
     ? partAfter(groups, from)
     : { shown: undefined, left: groups, from, hasGap: from === 'first' }
@@ -98,11 +100,15 @@ async function* beginningOf(
   do {
     const asked = part
     const taken = await whileHere(service, request, async (signal) => {
-      const snapshot = await takeSnapshot(service, asked)
-      if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
+      const snapshot = await takeSnapshot({ hub, clock, state }, asked)
+      if (signal.aborted)
+        throw new ServiceError(
+          'BACKEND_UNAVAILABLE',
+          'Access rights were reloaded, or the service is stopping. Retry the request.',
+        )
       return snapshot
     })
-    // Too much has happened since the last part.
+    // Too much has happened since the previous part, so start again.
     if (!taken) part = { shown: undefined, left: ordered, from: 'gap', hasGap: false }
     else {
       yield taken
@@ -113,7 +119,7 @@ async function* beginningOf(
   } while (part.left.length > 0)
 }
 
-/** A snapshot that went as far as this. */
+/** Returns the rest of a snapshot that was sent up to a group. */
 function partAfter(groups: readonly string[], { position, after }: SnapshotPlace): SnapshotPart {
   const [shown, left] = [groups.filter((id) => id <= after), groups.filter((id) => id > after)]
   return { shown: { groups: shown, position }, left, from: 'first', hasGap: true }
@@ -146,7 +152,7 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
   }
 }
 
-/** Takes the first part now, so that what goes wrong with it can still be answered. */
+/** Takes the first part now, so that an error can still be sent as a response. */
 async function begun(parts: AsyncGenerator<Snapshot>): Promise<AsyncIterable<Snapshot>> {
   const first = await parts.next()
   return (async function* () {
@@ -155,12 +161,14 @@ async function begun(parts: AsyncGenerator<Snapshot>): Promise<AsyncIterable<Sna
   })()
 }
 
-/** The answer as JSON: checking every event against its schema again would take longer than all the rest. */
+/**
+ * Returns the response as JSON. Checking every event against its schema again would take longer than everything else.
+ */
 async function poll(service: Service, request: FastifyRequest, wanted: Wanted, waitMs: number): Promise<string> {
   const { hub, state, clock } = service
   const events: string[] = []
   let length = 0
-  /** False if that is enough for one answer. */
+  /** Returns false if there is enough for one response. */
   const add = (json: string) => {
     events.push(json)
     length += Buffer.byteLength(json)
@@ -168,7 +176,7 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
   }
   const answer = (cursor: string) => {
     const rest = JSON.stringify({ cursor, cluster_id: state.clusterId })
-    // Known only now, so the poll is not refused for it.
+    // The size is known only now, so the poll is not rejected for it.
     service.limits.made(request, wanted.groups.length, length)
     return `{"events":[${events.join()}],${rest.slice(1)}`
   }
@@ -179,7 +187,7 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
     for (const json of part.events) add(json)
     from = part.position
     if (length < mostBytes || part.left.length === 0) continue
-    // What is left comes with the next poll.
+    // The rest comes with the next poll.
     const after = groups[groups.length - part.left.length - 1] ?? ''
     return answer(hub.snapshotCursors.cursorAt({ position: from, after }))
   }
@@ -204,7 +212,7 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
       position = subscription.position
       subscription.leave()
     },
-    // The next poll gets it.
+    // The next poll gets what was missed.
     miss(since) {
       position = since
       subscription.leave()
@@ -215,7 +223,7 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
     new Promise<void>((resolve) => {
       wake = () => {
         timer.cancel()
-        // One change may wake thousands of polls, and each answer takes longer than telling it.
+        // One change may wake thousands of polls, and each response takes longer than the notification.
         if (!service.fairQueue.runLater(subject, resolve)) resolve()
         wake = () => {}
       }
@@ -225,7 +233,8 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
     })
   try {
     await whileHere(service, request, wait)
-    // The position of now, with all events up to now: there is nothing between this answer and the next.
+    // Use the current position, with all events up to now, so that nothing is lost between this response and the next
+    // poll.
     return answer(hub.feed.cursorAt(position ?? subscription.position))
   } finally {
     subscription.leave()

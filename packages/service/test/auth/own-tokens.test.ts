@@ -93,11 +93,15 @@ function hmacOf(header: object, claims: object, secret: string): string {
 describe('signToken', () => {
   test.each([
     ['a node with a line break', { node: 'a\nb', groups: ['x'] }, /^node is "a\\nb"; it must be/],
-    ['nothing that is granted', { node: 'a' }, /^groups must name a group, or reader or admin be true/],
-    ['a pattern that no group has', { node: 'a', groups: ['a b'] }, /^groups: groups must be at most/],
+    ['nothing that is granted', { node: 'a' }, /^groups must name a group unless reader or admin is true/],
+    ['a pattern that no group has', { node: 'a', groups: ['a b'] }, /^groups: groups must be a list of at most/],
     ['a lifetime without end', { node: 'a', admin: true, lifetimeMs: Infinity }, /^lifetimeMs is Infinity/],
     ['a lifetime of seconds', { node: 'a', admin: true, lifetimeMs: 5_000 }, /^lifetimeMs is 5000/],
-    ['more groups than a token holds', { node: 'a', groups: manyGroups() }, /^groups make a token of \d+ characters/],
+    [
+      'more groups than a token holds',
+      { node: 'a', groups: manyGroups() },
+      /^groups result in a token of \d+ characters/,
+    ],
     ['an option that does not exist', { node: 'a', admin: true, nodes: 'b' }, /nodes/],
   ])('refuses %s', async (_, options, message) => {
     const signing = signToken(key.privateKey, options)
@@ -139,14 +143,14 @@ test('a service warns of a key that everybody can replace', async () => {
       return { authentication: { tokenKeyFile } }
     })
     await close()
-    expect(log.join('').includes('everybody on this machine can let itself in by a key of its own')).toBe(warned)
+    expect(log.join('').includes('every user of this machine can authenticate with a key of its own')).toBe(warned)
   }
 })
 
 test('a service refuses a certificate in place of the key, and says what it needs', async () => {
   const { cert } = makeCertificate()
   const starting = startTestService((write) => ({ authentication: { tokenKeyFile: write('service.pem', cert) } }))
-  const text = 'authentication.tokenKeyFile: it holds a certificate; give the public key alone.'
+  const text = 'authentication.tokenKeyFile: it contains a certificate; provide only the public key.'
   await expect(starting).rejects.toThrow(text)
 })
 
@@ -171,8 +175,8 @@ test('a service warns of rights and of authorities of clients that everybody can
     })
     await close()
     const lines = log.join('')
-    expect(lines.includes('everybody on this machine can give itself every right')).toBe(warned)
-    expect(lines.includes('everybody on this machine can let itself in by an authority of its own')).toBe(warned)
+    expect(lines.includes('every user of this machine can grant itself every right')).toBe(warned)
+    expect(lines.includes('every user of this machine can authenticate with a CA of its own')).toBe(warned)
   }
 })
 
@@ -180,6 +184,6 @@ test('a service refuses the private half, and says which one it needs', async ()
   const starting = startTestService((write) => ({
     authentication: { tokenKeyFile: write('tenure.key', key.privateKey) },
   }))
-  const text = 'authentication.tokenKeyFile: it holds a private key; give the public half of it.'
+  const text = 'authentication.tokenKeyFile: it contains a private key; provide only the public key.'
   await expect(starting).rejects.toThrow(text)
 })

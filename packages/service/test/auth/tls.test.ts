@@ -14,10 +14,10 @@ test('a certificate that ends soon is reported every day from 30 days before, un
   const { stop } = warnOfEnd(logger, clock, () => tls)
   expect(lines).toEqual([])
   await clock.advance(3 * dayMs)
-  const soon = 'the certificate of the service ends soon: clients do not connect after that'
+  const soon = "the service's certificate expires soon: clients cannot connect after that"
   expect(lines).toEqual([soon, soon, soon])
   await clock.advance(29 * dayMs)
-  expect(lines.at(-1)).toBe('the certificate of the service has ended: clients do not connect after that')
+  expect(lines.at(-1)).toBe("the service's certificate has expired: clients cannot connect after that")
   const { length } = lines
   tls = makeCertificate({ endsMs: clock.wallMs() + 90 * dayMs })
   await clock.advance(2 * dayMs)

@@ -31,8 +31,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     ...ours,
     name: 'answer whatever term the caller knows',
     file: 'cluster/link-peer.ts',
-    find: "if (place.kind !== 'here' || term !== place.term)",
-    replace: "if (place.kind !== 'here')",
+    find: "if (place.kind === 'here' && term === place.term)",
+    replace: "if (place.kind === 'here')",
     by: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
   },
   {
@@ -102,7 +102,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'send everything again',
-    file: 'cluster/cluster-groups.ts',
+    file: 'cluster/active-calls.ts',
     find: 'if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone',
     replace: 'if (error instanceof LinkError) return true',
     by: 'what may have been done and might undo what others did is not sent again',

@@ -64,7 +64,7 @@ test('a replica that the active one refuses, or that cannot reach it, hears why'
   const texts = () => onTrouble.mock.calls.map(([error]) => error.message)
   const stranger = await cluster.add({ client: { onTrouble, secret: () => 'another' } })
   await cluster.elect(cluster.replicas[0] as Replica)
-  await expect.poll(texts).toContainEqual(expect.stringMatching(/refuses this replica: 401 The secret is another one$/))
+  await expect.poll(texts).toContainEqual(expect.stringMatching(/refuses this replica: 401 The secret is different$/))
   stranger.places.set({ kind: 'elsewhere', term: 9, address: 'http://127.0.0.1:9', replica: 'gone' })
   await expect.poll(texts).toContainEqual(expect.stringMatching(/cannot be reached: connect ECONNREFUSED/))
 })

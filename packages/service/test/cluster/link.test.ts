@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { LinkClient, type LinkClientOptions } from '../../src/cluster/link-client.ts'
 import { LinkServer } from '../../src/cluster/link-server.ts'
+import { FairQueue } from '../../src/fair-queue.ts'
 import { textOf } from '../../src/storage/position.ts'
 import { dns, makeAuthority, serverAuth } from '../auth/certificates.ts'
 import { connectRaw, frameOf } from './raw-peer.ts'
@@ -76,7 +77,7 @@ describe('a replica', () => {
   test('goes to no other machine without TLS', async () => {
     const { terms } = await openActive()
     const client = clientOf({ address: 'http://192.0.2.1:7071', terms })
-    await expect(ask(client)).rejects.toMatchObject({ mayBeDone: false, message: /not https/ })
+    await expect(ask(client)).rejects.toMatchObject({ mayBeDone: false, message: /neither https/ })
   })
 
   test('listens on no address that others can reach without TLS', async () => {
@@ -90,6 +91,8 @@ describe('a replica', () => {
       clock: systemClock,
       port: 0,
       changes,
+      fairQueue: new FairQueue(),
+      budget: { deliver: () => true, work: () => {} },
       active: () => undefined,
     }
     expect(() => new LinkServer({ ...options, host: '0.0.0.0' })).toThrow(TypeError)
@@ -229,7 +232,7 @@ describe('somebody who connects', () => {
     expect(answers.map(([id, how]) => [id, how]).toSorted()).toEqual(
       [1, 2, 3, 4, 5, 6, 7].map((id) => [id, id === 5 ? 0 : 1]),
     )
-    expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all run the same version/ })
+    expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all replicas run the same version/ })
   })
 
   test('and reads nothing for a while gets every change afterwards, in order, or hears what it missed', async () => {
@@ -257,14 +260,20 @@ describe('somebody who connects', () => {
   })
 })
 
-test('changes are followed however many calls are under way', async () => {
+test('a subject whose calls fill its share of the connection is refused, and the others and the changes are not', async () => {
   const active = await openActive()
   active.proxy.set('hold')
   const client = clientOf(active)
-  const calls = Array.from({ length: 50_000 }, () => ask(client))
-  const outcomes = Promise.allSettled(calls)
+  const megabyte = 'x'.repeat(2 ** 20)
+  const call = (subject: string) => client.call('leader', [megabyte], { deadlineMs: 60_000, caller: { subject } })
+  const waiting: Promise<unknown>[] = []
+  const fill = (subject: string) => waiting.push(...Array.from({ length: 8 }, () => call(subject)))
+  fill('first')
+  await expect(call('first')).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+  for (const subject of ['second', 'third', 'fourth']) fill(subject)
+  const outcomes = Promise.allSettled(waiting)
+  await expect(call('fifth')).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   const followed = client.follow(textOf(active.hub.feed.position), false, 5_000).catch((error: unknown) => error)
-  await expect(ask(client)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   client.close()
   expect(await followed).toMatchObject({ name: 'LinkError' })
   await outcomes

@@ -14,7 +14,7 @@ export interface Line {
   readonly level: string
 }
 
-export const takesOver = 'this replica takes over'
+export const takesOver = 'this replica is taking over'
 export const isActive = 'this replica is active'
 
 /** Where a cluster keeps its data, and what its replicas run. */

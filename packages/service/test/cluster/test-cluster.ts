@@ -68,7 +68,7 @@ class Reign implements Authority {
   }
 
   assert(): void {
-    if (this.isOver) throw new this.#errors.ServiceError('BACKEND_UNAVAILABLE', 'This replica is active no more.')
+    if (this.isOver) throw new this.#errors.ServiceError('BACKEND_UNAVAILABLE', 'This replica is no longer active.')
   }
 
   async soon(): Promise<void> {
@@ -142,17 +142,21 @@ export class TestCluster {
     // The port is known only when it listens.
     const self = { replica: `replica-${this.replicas.length}`, address: '' }
     const groups = new made.clusterGroups.ClusterGroups({ ...shared, position, self, ...client })
+    const fairQueue = new FairQueue()
+    const budget = { deliver: () => true, work: () => {} }
     const hub = new made.hubs.Hub(groups, {
       secret: head.secret,
       position,
       maxWatchers: 1_000,
-      fairQueue: new FairQueue(),
-      budget: { deliver: () => true },
+      fairQueue,
+      budget,
     })
     const { changes } = groups
     const server = new made.linkServer.LinkServer({
       ...shared,
       port: 0,
+      fairQueue,
+      budget,
       changes: {
         feed: hub.feed,
         follow: (follower) => groups.follow(follower),

@@ -1,11 +1,17 @@
 import * as connectionRoom from '@tenure/internal/connection-room'
 import { test } from 'vitest'
+import * as activeCalls from '../../src/cluster/active-calls.ts'
+import * as linkConnection from '../../src/cluster/link-connection.ts'
+import * as linkPeer from '../../src/cluster/link-peer.ts'
+import * as linkStream from '../../src/cluster/link-stream.ts'
+import * as linkVerbs from '../../src/cluster/link-verbs.ts'
 import * as fairQueue from '../../src/fair-queue.ts'
 import * as groupBytes from '../../src/groups/group-bytes.ts'
 import * as rules from '../../src/groups/rules.ts'
 import * as renewalNews from '../../src/groups/renewal-news.ts'
 import * as servingClock from '../../src/groups/serving-clock.ts'
 import * as requestGate from '../../src/http/request-gate.ts'
+import * as socketIntake from '../../src/http/socket-intake.ts'
 import * as deliveries from '../../src/watch/deliveries.ts'
 import * as hub from '../../src/watch/hub.ts'
 import * as snapshot from '../../src/watch/snapshot.ts'
@@ -22,6 +28,12 @@ const modules = {
   rules,
   groupBytes,
   connectionRoom,
+  socketIntake,
+  linkPeer,
+  linkConnection,
+  linkStream,
+  linkVerbs,
+  activeCalls,
 }
 
 test.for(checks)('$name', ({ run }) => run(modules))

@@ -8,6 +8,8 @@ import { Group, GroupLease } from '../../src/groups/group.ts'
 import type { Follower, Groups, GroupStanding, LeaseView } from '../../src/groups/groups.ts'
 import { positionOf } from '../../src/storage/position.ts'
 import type { GroupRecord } from '../../src/storage/storage.ts'
+import { linkChecks } from './link-checks.ts'
+import { Loop } from './loop.ts'
 
 /** The modules that are checked, or those of a mutant. */
 export interface Modules {
@@ -21,6 +23,12 @@ export interface Modules {
   readonly rules: typeof import('../../src/groups/rules.ts')
   readonly groupBytes: typeof import('../../src/groups/group-bytes.ts')
   readonly connectionRoom: typeof import('@tenure/internal/connection-room')
+  readonly socketIntake: typeof import('../../src/http/socket-intake.ts')
+  readonly linkPeer: typeof import('../../src/cluster/link-peer.ts')
+  readonly linkConnection: typeof import('../../src/cluster/link-connection.ts')
+  readonly linkStream: typeof import('../../src/cluster/link-stream.ts')
+  readonly linkVerbs: typeof import('../../src/cluster/link-verbs.ts')
+  readonly activeCalls: typeof import('../../src/cluster/active-calls.ts')
 }
 
 export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
@@ -34,33 +42,12 @@ export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
   rules: '../../service/src/groups/rules.ts',
   groupBytes: '../../service/src/groups/group-bytes.ts',
   connectionRoom: '../../internal/src/connection-room.ts',
-}
-
-/** An event loop whose turns and time are counted. */
-class Loop {
-  ms = 0
-  #later: (() => void)[] = []
-  readonly nowMs = () => this.ms
-  readonly later = (callback: () => void) => void this.#later.push(callback)
-
-  get isIdle(): boolean {
-    return this.#later.length === 0
-  }
-
-  /** Runs what was there when the turn began. Gives how long it took. */
-  turn(): number {
-    const beganMs = this.ms
-    for (const callback of this.#later.splice(0)) callback()
-    return this.ms - beganMs
-  }
-
-  /** Work that takes this long. */
-  work(ms: number, done: () => void = () => {}): () => void {
-    return () => {
-      this.ms += ms
-      done()
-    }
-  }
+  socketIntake: '../../service/src/http/socket-intake.ts',
+  linkPeer: '../../service/src/cluster/link-peer.ts',
+  linkConnection: '../../service/src/cluster/link-connection.ts',
+  linkStream: '../../service/src/cluster/link-stream.ts',
+  linkVerbs: '../../service/src/cluster/link-verbs.ts',
+  activeCalls: '../../service/src/cluster/active-calls.ts',
 }
 
 const position = (seq: number) => positionOf({ restores: 0, term: 1, seq })
@@ -213,12 +200,13 @@ function fill(
   return { count: Infinity, bytes, refusal: undefined }
 }
 
-interface Check {
+export interface Check {
   readonly name: string
   run(modules: Modules): void | Promise<void>
 }
 
 export const checks: readonly Check[] = [
+  ...linkChecks,
   {
     name: 'a caller with one request waits for one round of the others',
     run({ fairQueue }) {
@@ -314,6 +302,32 @@ export const checks: readonly Check[] = [
       while (!loop.isIdle) loop.turn()
       strictEqual(begun, 20)
       ok(!socket.isPaused)
+    },
+  },
+  {
+    name: 'a connection is not read while requests of its subject wait, and others are',
+    run({ fairQueue, requestGate }) {
+      const loop = new Loop()
+      const queue = new fairQueue.FairQueue(loop)
+      const subjects = new WeakMap<object, string>()
+      const gate = new requestGate.RequestGate(queue, ({ socket }) => subjects.get(socket) ?? '')
+      const handle = gate.guard(loop.work(0.5))
+      const open = (subject: string) => {
+        const packet = packetOf(handle)
+        subjects.set(packet.socket, subject)
+        return packet
+      }
+      const all = many(40, () => open('many'))
+      const other = open('other')
+      for (const { send } of [...all, other]) send(1)
+      let mostHeld = 0
+      while (!loop.isIdle) {
+        loop.turn()
+        mostHeld = Math.max(mostHeld, all.filter(({ socket }) => socket.isPaused).length)
+        ok(!other.socket.isPaused)
+      }
+      ok(mostHeld >= 4, `${mostHeld} connections were held at once`)
+      strictEqual(all.filter(({ socket }) => socket.isPaused).length, 0)
     },
   },
   {
@@ -547,6 +561,19 @@ export const checks: readonly Check[] = [
       strictEqual(count(others), 50)
       strictEqual(count(others.slice(-50)), 50)
       strictEqual(room.unknownCount, 50)
+    },
+  },
+  {
+    name: 'the addresses of one IPv6 network share the limits of an address, and a mapped IPv4 address does not',
+    run(modules) {
+      const { connect } = roomScene(modules)
+      const host = many(30, (index) => connect(`2001:db8:0:1::${index.toString(16)}`))
+      strictEqual(count(host), 10)
+      const neighbor = many(10, () => connect('2001:db8:0:2::1'))
+      const plain = many(5, () => connect('192.0.2.1'))
+      const mapped = many(10, () => connect('::ffff:192.0.2.1'))
+      const other = many(10, () => connect('::ffff:192.0.2.2'))
+      deepStrictEqual([count(host), count(neighbor), count(plain), count(mapped), count(other)], [10, 10, 0, 10, 10])
     },
   },
   {

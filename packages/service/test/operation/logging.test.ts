@@ -27,7 +27,7 @@ test('a node that wins and loses all the time fills no log, and another one stil
   expect(lines).toHaveLength(1_000)
   tell('other')
   expect(lines.slice(1_000)).toMatchObject([
-    { untold: 4_000, msg: 'terms began and ended too often for a line each' },
+    { untold: 4_000, msg: 'some terms were not logged, because terms begin and end too often' },
     { node: 'other', msg: 'elected' },
   ])
   await clock.advance(1_000)

@@ -142,7 +142,7 @@ export const moveChecks: readonly MoveCheck[] = [
       const before = await fill(from)
       strictEqual(await movedBy(move, from, to), 250)
       sameData(await contentOf(to), before)
-      await rejects(from.serve(), /cannot be used: it was moved to .*Serve that one/)
+      await rejects(from.serve(), /cannot be used: it was moved to .*Use that one/)
       // Again, it is known to be done.
       strictEqual(await movedBy(move, from, to), 0)
       sameData(await contentOf(to), before)

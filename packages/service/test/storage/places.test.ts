@@ -94,7 +94,7 @@ test('an option that somebody forgot to remove skips terms once for one director
   cpSync(join(data, 'elections.mdb'), join(folder, 'older.mdb'))
   await restoresOf(data)
   cpSync(join(folder, 'older.mdb'), join(data, 'elections.mdb'))
-  await expect(restoresOf(data)).rejects.toThrow(/older than what this directory has had/)
+  await expect(restoresOf(data)).rejects.toThrow(/older than the data that this directory has had/)
   expect(await restoresOf(data, 'once')).toBe(2)
 })
 
@@ -116,7 +116,7 @@ test.each<[string, (path: string) => void]>([
   await restoresOf(data)
   harm(join(data, 'lock'))
   const refusal =
-    /lock is missing, empty or damaged.+If the original directory .+ use that one\. .+tenure restore --data/
+    /lock file is missing, empty, or damaged.+If the original directory .+ use that one\. .+tenure restore --data/
   await expect(restoresOf(data)).rejects.toThrow(refusal)
   // What was refused stays refused.
   await expect(restoresOf(data)).rejects.toThrow(refusal)

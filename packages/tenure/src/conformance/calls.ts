@@ -2,16 +2,16 @@ import type { CallOptions } from '../lease-store.ts'
 import type { Case } from './case.ts'
 import { granted, held, same, type Scene } from './scene.ts'
 
-/** How calls end: by an answer, by their signal, and when the store closes. */
+/** How a call ends: with an answer, by its signal, or because the store closes. */
 export const callsCases: Case[] = [
   {
-    name: 'every call settles when its signal has aborted already',
+    name: 'every call settles when its signal is already aborted',
     async run(scene) {
       await settles(scene, scene.call(AbortSignal.abort()), () => {})
     },
   },
   {
-    name: 'every call settles when its signal aborts while it runs',
+    name: 'every call settles when its signal aborts during the call',
     async run(scene) {
       const controller = new AbortController()
       await settles(scene, scene.call(controller.signal), () => controller.abort())
@@ -25,23 +25,23 @@ export const callsCases: Case[] = [
       const outcome = await scene.within('acquire', scene.store.acquire(claim, scene.call(controller.signal)))
       const { record } = granted('acquire', outcome, 'The election is free.')
       controller.abort()
-      await scene.expectStored(record, 'The call had been answered before its signal aborted.')
-      granted('renew', await scene.renew(record), 'The call had been answered before its signal aborted.')
+      await scene.expectStored(record, 'The call was answered before its signal aborted.')
+      granted('renew', await scene.renew(record), 'The call was answered before its signal aborted.')
     },
   },
   {
-    name: 'a store closes, and closes again',
+    name: 'a store can be closed twice',
     async run(scene) {
       await scene.grant()
       for (const what of ['close', 'A second close']) {
         const answer = await scene.within(what, Promise.resolve(scene.store.close?.()))
-        same(what, answer, undefined, 'It gives nothing.')
+        same(what, answer, undefined, 'close must resolve to undefined.')
       }
     },
   },
 ]
 
-/** Whether a call was applied is unknown then; only that it settles, either way, is promised. */
+/** Only that each call settles is promised. Whether an aborted call was applied is unknown. */
 async function settles(scene: Scene, options: CallOptions, during: () => void): Promise<void> {
   const { store } = scene
   const { record } = await scene.grant()
@@ -55,7 +55,7 @@ async function settles(scene: Scene, options: CallOptions, during: () => void): 
     release: settled(store.release(held(record), options)),
   }
   during()
-  for (const [name, call] of Object.entries(calls)) await scene.within(`${name} whose signal aborted`, call)
+  for (const [name, call] of Object.entries(calls)) await scene.within(`${name} with an aborted signal`, call)
 }
 
 async function settled(call: Promise<unknown> | undefined): Promise<void> {

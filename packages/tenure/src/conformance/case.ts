@@ -1,6 +1,6 @@
 import type { Scene, StoreUnderTest } from './scene.ts'
 
-/** What a case needs of the store; where it is missing, the case is skipped. */
+/** A capability that a case needs. The case is skipped for a store without it. */
 export type Need =
   | 'terms'
   | 'own-clock'
@@ -14,14 +14,14 @@ export type Need =
   | 'lasting-terms'
   | 'terms-in-records'
 
-/** One promise of the port. */
+/** One requirement of the contract. */
 export interface Case {
   readonly name: string
   readonly needs?: readonly Need[]
   run(scene: Scene): Promise<void>
 }
 
-/** Why a case does not apply to a store, or undefined if it does. */
+/** Returns why a case does not apply to a store, or undefined if it applies. */
 export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string | undefined {
   const { store } = under
   const met: Record<Need, boolean> = {
@@ -42,13 +42,13 @@ export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string |
     'own-clock': 'the store does not judge expiry itself',
     observed: 'the store judges expiry itself',
     watch: 'the store cannot watch',
-    look: 'the store does not know what is left of a lease',
+    look: 'the store does not know the remaining time of a lease',
     list: 'the store cannot list',
     forget: 'the store cannot forget',
     remove: 'the test cannot remove a record',
     open: 'the test cannot open a second handle',
-    'lasting-terms': 'the highest term goes with the record',
-    'terms-in-records': 'the highest term outlives the record',
+    'lasting-terms': 'the store loses the highest term with the record',
+    'terms-in-records': 'the store keeps the highest term when the record is removed',
   }
   const missing = needs.find((need) => !met[need])
   return missing && reasons[missing]

@@ -3,19 +3,19 @@ import type { Case } from './case.ts'
 import { check, granted, refused, same, show, type Scene } from './scene.ts'
 
 const contenders = 16
-// A refusal may take a hundredth of the time that a grant takes, on a slow disk.
+// On a slow disk a refusal may take a hundredth of the time of a grant, so many rounds can pass without one.
 const mostRounds = 2_000
 
-/** What holds when many call at once, and from more than one handle. */
+/** What holds for concurrent calls, from one handle and from several. */
 export const concurrencyCases: Case[] = [
   {
-    name: 'of many contenders for a new election exactly one wins',
+    name: 'exactly one of many contenders wins a new election',
     async run(scene) {
       await contend(scene, {})
     },
   },
   {
-    name: 'of many contenders for a released lease exactly one wins',
+    name: 'exactly one of many contenders wins a released lease',
     async run(scene) {
       const { record } = await scene.grant()
       await scene.release(record)
@@ -23,7 +23,7 @@ export const concurrencyCases: Case[] = [
     },
   },
   {
-    name: 'of many contenders that watched a version run out exactly one wins',
+    name: 'exactly one of many contenders that name the expired version wins',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant()
@@ -31,42 +31,43 @@ export const concurrencyCases: Case[] = [
     },
   },
   {
-    name: 'one attempt sent many times at once gets one grant',
+    name: 'one attempt sent many times concurrently gets one grant',
     async run(scene) {
       const claim = scene.claim()
       const outcomes = await Promise.all(Array.from({ length: contenders }, () => scene.acquire(claim)))
       const [first, ...others] = outcomes.map((outcome) =>
-        granted('acquire', outcome, 'The attempt holds the lease, whichever of its calls came first.'),
+        granted('acquire', outcome, 'The attempt holds the lease, no matter which of its calls came first.'),
       )
       for (const other of others) same('A grant', other.record, first?.record, 'One attempt has one grant.')
     },
   },
   {
-    name: 'of many renewals of one version exactly one wins',
+    name: 'exactly one of many renewals of the same version wins',
     async run(scene) {
       const { record } = await scene.grant()
       const outcomes = await settle(Array.from({ length: contenders }, () => scene.renew(record)))
-      onlyWinner('renewals of one version', outcomes)
+      onlyWinner('renewals of the same version', outcomes)
     },
   },
   {
-    name: 'of a renewal and a release of one version exactly one wins',
+    name: 'exactly one of a renewal and a release of the same version wins',
     needs: ['terms'],
     async run(scene) {
       let afterTerm = 0
       for (let round = 0; round < contenders; round++) {
         const { record } = await scene.grant({ afterTerm })
         const outcomes = await settle([scene.renew(record), scene.release(record)])
-        const winner = onlyWinner('calls, a renewal and a release of one version,', outcomes)
-        if (winner) await scene.expectStored(winner, 'It must be what the winner was shown.')
+        const winner = onlyWinner('calls, a renewal and a release of the same version,', outcomes)
+        if (winner) await scene.expectStored(winner, 'It must equal the record that the winner got.')
         const stored = await scene.read()
-        if (stored && !stored.released) granted('release', await scene.release(stored), 'It names the grant as it is.')
+        if (stored && !stored.released)
+          granted('release', await scene.release(stored), 'The claim names the current grant.')
         afterTerm = record.term
       }
     },
   },
   {
-    name: 'while one holds the lease nobody else gets it, over many hand-overs',
+    name: 'a lease is not granted while it is held, over many handovers',
     async run(scene) {
       const stores = await handles(scene)
       const terms: number[] = []
@@ -92,34 +93,42 @@ export const concurrencyCases: Case[] = [
         }
       }
       await Promise.all(Array.from({ length: 8 }, (_, index) => campaign(stores[index % stores.length] ?? scene.store)))
-      check(terms.length >= 8, `Only ${terms.length} grants in ${8 * mostRounds} tries: ${show(terms)}.`)
+      check(terms.length >= 8, `There were only ${terms.length} grants in ${8 * mostRounds} tries: ${show(terms)}.`)
     },
   },
   {
-    name: 'a second handle sees and guards the same record',
+    name: 'a second handle reads and protects the same record',
     needs: ['open', 'terms'],
     async run(scene) {
       const { record } = await scene.grant()
       const other = await scene.open()
       const seen = await scene.within('read', other.read(scene.election, scene.call()))
-      same('The record at the second handle', seen, record, 'Both handles have the same data.')
+      same('The record at the second handle', seen, record, 'Both handles use the same data.')
       const stranger = await scene.acquire({ holder: 'bob', afterTerm: record.term }, other)
       refused('acquire at the second handle', stranger, 'The lease is held.')
-      const renewed = granted('renew at the second handle', await scene.renew(record, {}, other), 'Everything matches.')
-      await scene.expectStored(renewed.record, 'Both handles have the same data.')
+      const renewed = granted(
+        'renew at the second handle',
+        await scene.renew(record, {}, other),
+        'The claim matches the record.',
+      )
+      await scene.expectStored(renewed.record, 'Both handles use the same data.')
       refused('renew', await scene.renew(record), 'The second handle has replaced that version.')
-      granted('release at the second handle', await scene.release(renewed.record, {}, other), 'Everything matches.')
+      granted(
+        'release at the second handle',
+        await scene.release(renewed.record, {}, other),
+        'The claim matches the record.',
+      )
       await scene.grant({ afterTerm: record.term }, 'The second handle released the lease.')
     },
   },
   {
-    name: 'a second handle cannot win what the first holds',
+    name: 'a second handle cannot acquire a lease that the first handle holds',
     needs: ['open'],
     async run(scene) {
       const { record } = await scene.grant()
       const other = await scene.open()
       refused('acquire', await scene.acquire({ holder: 'bob', afterTerm: record.term }, other), 'The lease is held.')
-      granted('release', await scene.release(record), 'Everything matches.')
+      granted('release', await scene.release(record), 'The claim matches the record.')
       granted(
         'acquire',
         await scene.acquire({ holder: 'bob', afterTerm: record.term }, other),
@@ -128,22 +137,22 @@ export const concurrencyCases: Case[] = [
     },
   },
   {
-    name: 'a late call at one handle does not touch a successor at another, of the same holder too',
+    name: 'a late call on one handle does not change a successor on another handle, even with the same holder',
     needs: ['open'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
       await scene.passUntil(scene.nowMs() + scene.leaseDurationMs)
       const other = await scene.open()
       const claim = { holder: record.holder, afterTerm: record.term, expiredVersion: record.version }
-      const taken = granted('acquire', await scene.acquire(claim, other), 'The lease ran out.').record
+      const taken = granted('acquire', await scene.acquire(claim, other), 'The lease has expired.').record
       refused('renew', await scene.renew(record), 'Another attempt has taken over.')
       refused('release', await scene.release(record), 'Another attempt has taken over.')
-      await scene.expectStored(taken, 'It belongs to the successor.')
+      await scene.expectStored(taken, 'The record belongs to the successor.')
       granted('renew at the second handle', await scene.renew(taken, {}, other), 'The successor holds the lease.')
     },
   },
   {
-    name: 'closing a second handle leaves the first as it is',
+    name: 'closing a second handle does not affect the first',
     needs: ['open'],
     async run(scene) {
       const { record } = await scene.grant()
@@ -167,15 +176,15 @@ async function contend(scene: Scene, claim: Partial<AcquireClaim>): Promise<void
   )
   const winner = onlyWinner('contenders', outcomes)
   if (!winner || !scene.store.terms) return
-  await scene.expectStored(winner, 'It must be what the winner was shown.')
+  await scene.expectStored(winner, 'It must equal the record that the winner got.')
   for (const outcome of outcomes) {
     if (outcome.status === 'rejected' || outcome.value.ok) continue
-    same('A loser’s record', outcome.value.record, winner, 'Nothing but the winner’s grant can be in the way.')
+    same('A loser’s record', outcome.value.record, winner, 'Only the winner’s grant can have prevented this one.')
     same('A loser’s highestTerm', outcome.value.highestTerm, winner.term, 'It is the highest term granted so far.')
   }
 }
 
-// A call that throws has an unknown outcome: it may be the one that was applied.
+// A call that throws has an unknown outcome, so it may be the one that was applied.
 async function settle(calls: Promise<Outcome>[]): Promise<PromiseSettledResult<Outcome>[]> {
   return Promise.allSettled(calls)
 }
@@ -185,14 +194,14 @@ function onlyWinner(what: string, outcomes: PromiseSettledResult<Outcome>[]): Le
     outcome.status === 'fulfilled' && outcome.value.ok ? [outcome.value.record] : [],
   )
   const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []))
-  const count = `Of ${outcomes.length} ${what} ${winners.length} won`
+  const count = `Of ${outcomes.length} ${what}, ${winners.length} won`
   check(winners.length <= 1, `${count}: ${tell(winners)}.`)
   check(winners.length === 1 || errors.length > 0, `${count}, and none of the others has an unknown outcome.`)
-  check(errors.length < outcomes.length, `All ${outcomes.length} ${what} failed; the first with "${errors[0]}".`)
+  check(errors.length < outcomes.length, `All ${outcomes.length} ${what} failed, the first with "${errors[0]}".`)
   return winners[0]
 }
 
-/** Enough to see what went wrong: whole records of sixteen winners would fill a screen. */
+/** Enough to diagnose a failure. The whole records of sixteen winners would fill a screen. */
 function tell(winners: readonly LeaseRecord[]): string {
   const each = (field: 'holder' | 'term' | 'version') => [...new Set(winners.map((record) => record[field]))].join(', ')
   return `holders ${each('holder')}; terms ${each('term')}; versions ${each('version')}`

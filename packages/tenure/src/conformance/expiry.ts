@@ -2,10 +2,10 @@ import { absentVersion } from '../lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, refused, same, show, unseen } from './scene.ts'
 
-/** How a lease runs out: judged by the store, or by a candidate that watched one version. */
+/** How a lease expires: judged by the store, or by a candidate that observed one version for the whole lease. */
 export const expiryCases: Case[] = [
   {
-    name: 'a lease that ran out is free, and not a moment sooner',
+    name: 'a lease can be acquired once it has expired, and not earlier',
     needs: ['own-clock'],
     async run(scene) {
       const { leaseDurationMs } = scene
@@ -14,9 +14,9 @@ export const expiryCases: Case[] = [
       const answeredAtMs = scene.nowMs()
       await scene.pass(scene.exact ? leaseDurationMs - 1 : leaseDurationMs * 0.75)
       const next = { holder: 'bob', afterTerm: record.term }
-      if (!(await scene.stillHeld(sentAtMs + leaseDurationMs, next, 'The lease had not run out.'))) return
+      if (!(await scene.stillHeld(sentAtMs + leaseDurationMs, next, 'The lease had not expired.'))) return
       await scene.passUntil(answeredAtMs + leaseDurationMs)
-      const taken = await scene.grant(next, `The lease of ${leaseDurationMs} ms ran out.`)
+      const taken = await scene.grant(next, `The lease of ${leaseDurationMs} ms has expired.`)
       check(taken.record.term > record.term, `Term ${taken.record.term} was granted after term ${record.term}.`)
     },
   },
@@ -35,7 +35,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'the same attempt gets nothing after its lease ran out',
+    name: 'acquire with an attempt whose lease expired is refused',
     needs: ['own-clock'],
     async run(scene) {
       const claim = scene.claim({ leaseDurationMs: scene.leaseDurationMs })
@@ -43,22 +43,22 @@ export const expiryCases: Case[] = [
       await scene.passUntil(scene.nowMs() + scene.leaseDurationMs)
       for (const afterTerm of [claim.afterTerm, record.term]) {
         const again = await scene.acquire({ ...claim, afterTerm })
-        refused(`acquire after term ${afterTerm}`, again, 'An attempt whose lease ran out is spent.')
+        refused(`acquire after term ${afterTerm}`, again, 'An attempt whose lease expired cannot be used again.')
       }
     },
   },
   {
-    name: 'a candidate that has not seen the highest term is refused, even when the lease ran out',
+    name: 'a candidate that has not seen the highest term is refused, even when the lease has expired',
     needs: ['own-clock', 'terms'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
       await scene.passUntil(scene.nowMs() + scene.leaseDurationMs)
       const late = await scene.acquire({ holder: 'bob', afterTerm: record.term - 1 })
-      refused('acquire', late, `afterTerm is below ${record.term}: the claim may be a late one.`)
+      refused('acquire', late, `afterTerm is below ${record.term}, so the claim may be stale.`)
     },
   },
   {
-    name: 'a refusal says at most the time that the lease still lasts',
+    name: 'a refusal returns a retryAfterMs that does not exceed the remaining lease',
     needs: ['own-clock', 'terms'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
@@ -76,16 +76,16 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a version that is said to have run out frees nothing that the store judges itself',
+    name: 'a store that judges expiry itself ignores expiredVersion',
     needs: ['own-clock', 'terms'],
     async run(scene) {
       const { record } = await scene.grant()
       const outcome = await scene.acquire({ holder: 'bob', afterTerm: record.term, expiredVersion: record.version })
-      refused('acquire', outcome, 'On the store’s own clock the lease has not run out.')
+      refused('acquire', outcome, 'The lease has not expired on the store’s own clock.')
     },
   },
   {
-    name: 'the same attempt gets its grant as long as renewals keep it',
+    name: 'acquire with the same attempt returns its grant as long as renewals extend it',
     needs: ['own-clock'],
     async run(scene) {
       const claim = scene.claim({ leaseDurationMs: scene.leaseDurationMs })
@@ -97,7 +97,7 @@ export const expiryCases: Case[] = [
       await scene.pass(scene.leaseDurationMs * 0.75)
       const again = await scene.acquire(claim)
       if (!again.ok && scene.nowMs() - sentAtMs >= scene.leaseDurationMs) return
-      granted('acquire', again, 'The attempt’s lease was renewed and has not run out.')
+      granted('acquire', again, 'The attempt’s lease was renewed and has not expired.')
     },
   },
   {
@@ -114,90 +114,98 @@ export const expiryCases: Case[] = [
       const answeredAtMs = scene.nowMs()
       await scene.pass(scene.exact ? leaseDurationMs - 1 : leaseDurationMs * 0.75)
       const next = { holder: 'bob', afterTerm: record.term }
-      const why = 'The renewed lease had not run out.'
+      const why = 'The renewed lease had not expired.'
       if (!(await scene.stillHeld(sentAtMs + leaseDurationMs, next, why))) return
       await scene.passUntil(answeredAtMs + leaseDurationMs)
-      await scene.grant(next, 'The renewed lease ran out.')
+      await scene.grant(next, 'The renewed lease has expired.')
     },
   },
   {
-    name: 'a renewal lasts as long as it asked for, not as long as the grant',
+    name: 'a renewal lasts for the duration that it requests, not for the duration of the grant',
     needs: ['own-clock'],
     async run(scene) {
       const { leaseDurationMs } = scene
       const { record } = await scene.grant()
-      const renewed = granted('renew', await scene.renew(record, { leaseDurationMs }), 'It names the grant as it is.')
+      const renewed = granted(
+        'renew',
+        await scene.renew(record, { leaseDurationMs }),
+        'The claim names the current grant.',
+      )
       check(
         renewed.validForMs <= leaseDurationMs,
-        `validForMs is ${renewed.validForMs}, but ${leaseDurationMs} ms were asked for.`,
+        `validForMs is ${renewed.validForMs}, but ${leaseDurationMs} ms were requested.`,
       )
       await scene.passUntil(scene.nowMs() + leaseDurationMs)
       const next = { holder: 'bob', afterTerm: record.term }
       if (!scene.under.keepsPromises) {
-        await scene.grant(next, `The lease was renewed for ${leaseDurationMs} ms only.`)
+        await scene.grant(next, `The lease was renewed for only ${leaseDurationMs} ms.`)
         return
       }
-      refused('acquire', await scene.acquire(next), `The grant had promised ${record.leaseDurationMs} ms.`)
+      refused('acquire', await scene.acquire(next), `The grant promised ${record.leaseDurationMs} ms.`)
     },
   },
   {
-    name: 'a renewal after the lease ran out is refused',
+    name: 'renew is refused after the lease has expired',
     needs: ['own-clock'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
       await scene.passUntil(scene.nowMs() + scene.leaseDurationMs)
-      refused('renew', await scene.renew(record), 'A lease that ran out is not revived.')
+      refused('renew', await scene.renew(record), 'An expired lease cannot be renewed.')
       const stored = scene.store.terms ? await scene.read() : undefined
-      // A store that judges expiry may show what it has judged.
+      // A store that judges expiry itself may mark an expired record as released.
       const { released, version } = stored?.released ? stored : record
       await scene.expectStored({ ...record, released, version }, 'A refused renewal writes nothing.')
     },
   },
   {
-    name: 'a held lease is not free to a candidate that watched nothing',
+    name: 'acquire of a held lease is refused without expiredVersion',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
       await scene.passUntil(scene.nowMs() + scene.leaseDurationMs)
       const outcome = await scene.acquire({ holder: 'bob', afterTerm: record.term })
-      refused('acquire', outcome, 'This store leaves expiry to the candidates, and this one named no expired version.')
+      refused(
+        'acquire',
+        outcome,
+        'The candidates judge expiry for this store, and this candidate named no expired version.',
+      )
       await scene.expectStored(record, 'A refused claim writes nothing.')
     },
   },
   {
-    name: 'a held lease is not free to a candidate that watched an older version',
+    name: 'acquire of a held lease is refused when expiredVersion is an older version',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant()
-      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+      const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.')
       for (const expiredVersion of [record.version, 'no such version', absentVersion]) {
         const outcome = await scene.acquire({ holder: 'bob', afterTerm: record.term, expiredVersion })
         const why = `"${expiredVersion}" is not the record’s version, "${renewed.record.version}".`
         const refusal = refused('acquire', outcome, why)
-        same('The refusal’s record', refusal.record, renewed.record, 'It must show who holds the lease.')
+        same('The record of the refusal', refusal.record, renewed.record, 'A refusal must return the current record.')
       }
       await scene.expectStored(renewed.record, 'A refused claim writes nothing.')
     },
   },
   {
-    name: 'a held lease is free to a candidate that watched its newest version run out',
+    name: 'acquire of a held lease is granted when expiredVersion is the newest version',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant({ holder: 'ada' })
-      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+      const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.')
       const claim = { holder: 'bob', afterTerm: record.term, expiredVersion: renewed.record.version }
-      const taken = await scene.grant(claim, 'expiredVersion is exactly the record’s version.')
+      const taken = await scene.grant(claim, 'expiredVersion is the version of the record.')
       check(taken.record.term > record.term, `Term ${taken.record.term} was granted after term ${record.term}.`)
       same('The holder', taken.record.holder, 'bob', 'The lease was taken over.')
     },
   },
   {
-    name: 'a candidate that has not seen the highest term is refused, even when it watched the version run out',
+    name: 'a candidate that has not seen the highest term is refused, even when expiredVersion is the newest version',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant(unseen(4))
       const claim = { holder: 'bob', afterTerm: record.term - 1, expiredVersion: record.version }
-      refused('acquire', await scene.acquire(claim), `afterTerm is below ${record.term}: the claim may be a late one.`)
+      refused('acquire', await scene.acquire(claim), `afterTerm is below ${record.term}, so the claim may be stale.`)
     },
   },
 ]

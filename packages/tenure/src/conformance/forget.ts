@@ -4,63 +4,68 @@ import type { ForgetClaim, Forgotten, LeaseRecord } from '../lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, same, show, unseen, type Scene } from './scene.ts'
 
-/** What `forget` promises where a store has it. */
+/** What `forget` promises in a store that has it. */
 export const forgetCases: Case[] = [
   {
-    name: 'a released record is forgotten, with its term',
+    name: 'forget with withTerm removes a released record and its term',
     needs: ['forget'],
     async run(scene) {
       const versions = new Set<string>()
       for (let round = 0; round < 2; round++) {
-        const { record } = await scene.grant({}, 'Nothing is left of the election.')
-        same('The carry', record.carry, '', 'It was forgotten with the record.')
+        const { record } = await scene.grant({}, 'The election was forgotten, so it is free.')
+        same('The checkpoint', record.carry, '', 'The checkpoint was forgotten with the record.')
         const renewal = await scene.renew(record, { carry: 'done' })
-        const renewed = granted('renew', renewal, 'It names the grant as it is.').record
-        const freed = granted('release', await scene.release(renewed), 'It names the grant as it is.').record
+        const renewed = granted('renew', renewal, 'The claim names the current grant.').record
+        const freed = granted('release', await scene.release(renewed), 'The claim names the current grant.').record
         for (const { version } of [record, renewed, freed]) {
-          check(!versions.has(version), `The version "${version}" has come back.`)
+          check(!versions.has(version), `The version "${version}" was used again.`)
           versions.add(version)
         }
         forgotten(await forget(scene, freed, { withTerm: true }))
-        await scene.expectStored(undefined, 'It was forgotten.')
+        await scene.expectStored(undefined, 'The record was forgotten.')
       }
     },
   },
   {
-    name: 'a record that is forgotten leaves its term',
+    name: 'forget keeps the highest term by default',
     needs: ['forget', 'lasting-terms'],
     async run(scene) {
       const freed = await release(scene)
       forgotten(await forget(scene, freed))
-      await scene.expectStored(undefined, 'It was forgotten.')
+      await scene.expectStored(undefined, 'The record was forgotten.')
       const refusal = await scene.acquire()
       check(!refusal.ok, `acquire with afterTerm 0 was granted: ${show(refusal)}. The highest term is ${freed.term}.`)
-      same('highestTerm', refusal.highestTerm, freed.term, 'It outlives the record.')
+      same('highestTerm', refusal.highestTerm, freed.term, 'The highest term outlives the record.')
       await scene.passUntil(scene.nowMs() + freed.leaseDurationMs)
-      const { record } = await scene.grant(unseen(freed.term), 'The candidate has waited.')
-      check(record.term > freed.term, `Term ${record.term} follows on term ${freed.term}.`)
+      const { record } = await scene.grant(unseen(freed.term), 'The candidate has waited for a whole lease.')
+      check(record.term > freed.term, `Term ${record.term} was granted after term ${freed.term}.`)
     },
   },
   {
-    name: 'a record whose term would go with it is not forgotten without it',
+    name: 'forget without withTerm fails when the term is stored in the record',
     needs: ['forget', 'terms-in-records'],
     async run(scene) {
       const freed = await release(scene)
       const [answer] = await Promise.allSettled([forget(scene, freed)])
       const code = answer.status === 'rejected' ? (answer.reason as { code?: unknown }).code : 'none'
-      same('The code of the error of forget', code, 'INVALID_REQUEST', 'By default the highest term stays.')
-      await scene.expectStored(freed, 'A forget that fails removes nothing.')
+      same(
+        'The error code of forget',
+        code,
+        'INVALID_REQUEST',
+        'By default forget must keep the highest term, and this store cannot.',
+      )
+      await scene.expectStored(freed, 'A forget that fails must remove nothing.')
     },
   },
   {
-    name: 'a held record is not forgotten',
+    name: 'forget of a held record is refused',
     needs: ['forget'],
     async run(scene) {
       const { record } = await scene.grant()
-      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.').record
+      const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.').record
       for (const one of [record, renewed]) refusedToForget(await forget(scene, one, { withTerm: true }), renewed)
       await scene.expectStored(renewed, 'A refused forget removes nothing.')
-      granted('renew', await scene.renew(renewed), 'It is held as before.')
+      granted('renew', await scene.renew(renewed), 'The lease is still held.')
     },
   },
   {
@@ -73,13 +78,13 @@ export const forgetCases: Case[] = [
     },
   },
   {
-    name: 'a late forget does not touch what came after',
+    name: 'a late forget does not remove a newer record',
     needs: ['forget'],
     async run(scene) {
       const old = await release(scene)
       const { record: next } = await scene.grant({ afterTerm: old.term })
       refusedToForget(await forget(scene, old, { withTerm: true }), next)
-      const freed = granted('release', await scene.release(next), 'It names the grant as it is.').record
+      const freed = granted('release', await scene.release(next), 'The claim names the current grant.').record
       refusedToForget(await forget(scene, old, { withTerm: true }), freed)
       await scene.expectStored(freed, 'A refused forget removes nothing.')
       forgotten(await forget(scene, freed, { withTerm: true }))
@@ -87,7 +92,7 @@ export const forgetCases: Case[] = [
     },
   },
   {
-    name: 'a forget never removes a grant that comes at the same time',
+    name: 'forget never removes a concurrent grant',
     needs: ['forget'],
     async run(scene) {
       for (let round = 0; round < 5; round++) {
@@ -98,11 +103,19 @@ export const forgetCases: Case[] = [
           forget(scene, freed, { withTerm: true }),
           scene.acquire(claim, scene.store),
         ])
-        // A store that judges expiry itself grants it after the removal too: the lease was released.
+        // A store that judges expiry itself also grants the claim after the removal, because the lease was released.
         const isOneOf = scene.store.expiry === 'own-clock' ? removal.ok || grant.ok : removal.ok !== grant.ok
-        check(isOneOf, `forget answered ${show(removal)}, and acquire ${show(grant)}.`)
+        check(
+          isOneOf,
+          `forget answered ${show(removal)} and acquire answered ${show(grant)}, but exactly one of them may succeed.`,
+        )
         const stored = await scene.read(election)
-        same('The stored record', stored, grant.ok ? grant.record : undefined, 'A grant stays, whichever was first.')
+        same(
+          'The stored record',
+          stored,
+          grant.ok ? grant.record : undefined,
+          'A grant must stay, whichever call came first.',
+        )
       }
     },
   },
@@ -111,8 +124,12 @@ export const forgetCases: Case[] = [
 async function release(scene: Scene, { election = scene.election } = {}): Promise<LeaseRecord> {
   const { leaseDurationMs } = scene
   const { record } = await scene.grant({ election, leaseDurationMs, attempt: systemClock.randomId() })
-  const renewed = granted('renew', await scene.renew(record, { carry: 'done' }), 'It names the grant as it is.').record
-  return granted('release', await scene.release(renewed), 'It names the grant as it is.').record
+  const renewed = granted(
+    'renew',
+    await scene.renew(record, { carry: 'done' }),
+    'The claim names the current grant.',
+  ).record
+  return granted('release', await scene.release(renewed), 'The claim names the current grant.').record
 }
 
 function forget(
@@ -125,10 +142,10 @@ function forget(
 }
 
 function forgotten(answer: Forgotten): void {
-  check(answer.ok, `forget was refused: ${show(answer)}. It names the release as it is.`)
+  check(answer.ok, `forget was refused: ${show(answer)}. The claim names the released record.`)
 }
 
 function refusedToForget(answer: Forgotten, expected: LeaseRecord | undefined): void {
-  if (answer.ok) return fail('forget was carried out, and must have been refused.')
-  same('The refusal’s record', answer.record, expected, 'It must show the record as it is.')
+  if (answer.ok) return fail('forget succeeded, but must be refused.')
+  same('The record of the refusal', answer.record, expected, 'A refusal must return the current record.')
 }

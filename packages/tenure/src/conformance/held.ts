@@ -15,38 +15,47 @@ const mismatches: Mismatch[] = [
   { field: 'another version', change: ({ version }) => ({ version: `${version}0` }) },
 ]
 
-/** What `renew` and `release` promise: they touch nothing but the grant and version they name. */
+/** What `renew` and `release` promise: they change nothing but the grant and version that they name. */
 export const heldCases: Case[] = [
   ...(['renew', 'release'] as const).flatMap((verb) => [
     ...mismatches.map(({ field, change }): Case => ({
       name: `${verb} with ${field} is refused`,
       async run(scene) {
         const { record } = await scene.grant()
-        refused(verb, await scene[verb](record, change(record)), `It names ${field}.`)
+        refused(verb, await scene[verb](record, change(record)), `The claim names ${field}.`)
         await scene.expectStored(record, `A refused ${verb} writes nothing.`)
         const right = await scene[verb](record)
-        granted(verb, right, 'Everything matches; the refused call before must not have touched the grant.')
+        granted(verb, right, 'The claim matches the record, and the refused call before must not have changed it.')
       },
     })),
     {
-      name: `${verb} where there is no record is refused`,
+      name: `${verb} is refused when there is no record`,
       async run(scene) {
         const { record } = await scene.grant()
         const election = `${scene.election} of others`
-        const refusal = refused(verb, await scene[verb](record, { election }), 'Nothing was ever granted there.')
-        same('The refusal’s record', refusal.record, undefined, 'There is none.')
+        const refusal = refused(
+          verb,
+          await scene[verb](record, { election }),
+          'Nothing was ever granted in this election.',
+        )
+        same('The record of the refusal', refusal.record, undefined, 'The election has no record.')
         same('read', await scene.read(election), undefined, `A refused ${verb} writes nothing.`)
-        await scene.expectStored(record, 'That was another election.')
+        await scene.expectStored(record, 'The claim named another election.')
       },
     } satisfies Case,
     {
-      name: `${verb} of a version that was renewed since is refused and shows the record`,
+      name: `${verb} of a version that was renewed is refused and returns the record`,
       async run(scene) {
         const { record } = await scene.grant()
-        const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+        const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.')
         const refusal = refused(verb, await scene[verb](record), 'A renewal has replaced that version.')
         if (!scene.store.terms) return
-        same('The refusal’s record', refusal.record, renewed.record, 'The holder must see that it still holds it.')
+        same(
+          'The record of the refusal',
+          refusal.record,
+          renewed.record,
+          'The holder must see that it still holds the lease.',
+        )
         same('highestTerm', refusal.highestTerm, record.term, 'It is the highest term granted so far.')
         await scene.expectStored(renewed.record, `A refused ${verb} writes nothing.`)
       },
@@ -55,46 +64,51 @@ export const heldCases: Case[] = [
       name: `${verb} after a release is refused`,
       async run(scene) {
         const { record } = await scene.grant()
-        const { record: freed } = granted('release', await scene.release(record), 'It names the grant as it is.')
+        const { record: freed } = granted('release', await scene.release(record), 'The claim names the current grant.')
         refused(verb, await scene[verb](record), 'The grant was released.')
         refused(
           verb,
           await scene[verb](freed),
-          'The grant was released, and naming the version of that changes nothing.',
+          'The grant was released, so the claim is refused even with the newest version.',
         )
         await scene.expectStored(freed, `A refused ${verb} writes nothing.`)
-        await scene.grant({ afterTerm: record.term }, 'The lease was released and must have stayed so.')
+        await scene.grant({ afterTerm: record.term }, 'The lease was released and must stay released.')
       },
     } satisfies Case,
     {
-      name: `a late ${verb} does not touch the successor`,
+      name: `a late ${verb} does not change the successor`,
       async run(scene) {
         const { record } = await scene.grant()
         await scene.release(record)
         const successor = await scene.grant({ holder: record.holder, afterTerm: record.term })
         const refusal = refused(verb, await scene[verb](record), `Term ${successor.record.term} has begun.`)
         if (scene.store.terms) {
-          same('The refusal’s record', refusal.record, successor.record, 'It must show who holds the lease now.')
+          same(
+            'The record of the refusal',
+            refusal.record,
+            successor.record,
+            'A refusal must return the successor’s record.',
+          )
           same('highestTerm', refusal.highestTerm, successor.record.term, 'It is the highest term granted so far.')
         }
-        await scene.expectStored(successor.record, 'It belongs to the successor.')
+        await scene.expectStored(successor.record, 'The record belongs to the successor.')
         granted('renew', await scene.renew(successor.record), 'The successor holds the lease.')
       },
     } satisfies Case,
   ]),
   {
-    name: 'a renewal keeps the grant and makes a new version',
+    name: 'a renewal keeps the grant and creates a new version',
     async run(scene) {
       const { record } = await scene.grant({ metadata: { zone: 'az-a' } })
-      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+      const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.')
       sameGrant(renewed.record, record)
-      check(!renewed.record.released, 'The renewed record says that it was released.')
+      check(!renewed.record.released, 'The renewed record is marked as released.')
       check(renewed.record.version !== record.version, `The version is still "${record.version}" after a renewal.`)
       check(
         renewed.validForMs > 0 && renewed.validForMs <= record.leaseDurationMs,
-        `validForMs is ${renewed.validForMs}, but ${record.leaseDurationMs} ms were asked for.`,
+        `validForMs is ${renewed.validForMs}, but ${record.leaseDurationMs} ms were requested.`,
       )
-      await scene.expectStored(renewed.record, 'It must be what the renewal showed.')
+      await scene.expectStored(renewed.record, 'It must equal the record that the renewal returned.')
     },
   },
   {
@@ -103,31 +117,31 @@ export const heldCases: Case[] = [
     async run(scene) {
       const { record } = await scene.grant()
       await scene.pass(scene.exact ? 1_000 : 20)
-      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.').record
-      same('acquiredAt', renewed.acquiredAt, record.acquiredAt, 'It belongs to the grant.')
-      // Real clocks may count in seconds, and may be set.
+      const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.').record
+      same('acquiredAt', renewed.acquiredAt, record.acquiredAt, 'acquiredAt belongs to the grant and must not change.')
+      // Real clocks may count in seconds, and somebody may set them.
       if (!scene.exact) return
       const passedMs = renewed.renewedAt - record.renewedAt
-      check(passedMs > 0, `renewedAt is ${passedMs} ms later after 1000 ms, but it must show the newest renewal.`)
+      check(passedMs > 0, `renewedAt moved by ${passedMs} ms after 1000 ms, but must show the newest renewal.`)
     },
   },
   {
-    name: 'a released record stays, with its term',
+    name: 'a released record stays in the store with its term',
     needs: ['terms'],
     async run(scene) {
       const { record } = await scene.grant({ metadata: { zone: 'az-a' } })
-      const freed = granted('release', await scene.release(record), 'It names the grant as it is.')
+      const freed = granted('release', await scene.release(record), 'The claim names the current grant.')
       sameGrant(freed.record, record)
-      check(freed.record.released, 'The released record does not say so.')
-      await scene.expectStored(freed.record, 'It must be what the release showed.')
+      check(freed.record.released, 'The released record is not marked as released.')
+      await scene.expectStored(freed.record, 'It must equal the record that the release returned.')
     },
   },
   {
-    name: 'every write makes a version that no earlier write had',
+    name: 'every write creates a version that no earlier write had',
     async run(scene) {
       const versions = new Set<string>()
       const note = (what: string, { version }: LeaseRecord) => {
-        check(!versions.has(version), `${what} made version "${version}" again.`)
+        check(!versions.has(version), `${what} used version "${version}" again.`)
         versions.add(version)
       }
       let highest = 0
@@ -135,48 +149,62 @@ export const heldCases: Case[] = [
         let { record } = await scene.grant({ afterTerm: highest })
         note('acquire', record)
         for (let renewal = 0; renewal < 3; renewal++) {
-          record = granted('renew', await scene.renew(record), 'It names the grant as it is.').record
+          record = granted('renew', await scene.renew(record), 'The claim names the current grant.').record
           note('renew', record)
         }
-        note('release', granted('release', await scene.release(record), 'It names the grant as it is.').record)
+        note('release', granted('release', await scene.release(record), 'The claim names the current grant.').record)
         highest = record.term
       }
     },
   },
   {
-    name: 'every write shows the mark of its claim',
+    name: 'every write stores the write id of its claim',
     needs: ['terms'],
     async run(scene) {
       const { record } = await scene.grant({ mark: 'of the grant' })
-      same('The mark', record.mark, 'of the grant', 'A holder must know its own writes from those of a clone.')
-      await scene.expectStored(record, 'It must be what the grant showed.')
+      same(
+        'The write id',
+        record.mark,
+        'of the grant',
+        'A holder must be able to tell its own writes from those of a clone.',
+      )
+      await scene.expectStored(record, 'It must equal the record that the grant returned.')
       const renewal = await scene.renew(record, { mark: 'of the renewal' })
-      const renewed = granted('renew', renewal, 'It names the grant as it is.').record
-      same('The mark', renewed.mark, 'of the renewal', 'It belongs to the newest write.')
-      await scene.expectStored(renewed, 'It must be what the renewal showed.')
+      const renewed = granted('renew', renewal, 'The claim names the current grant.').record
+      same('The write id', renewed.mark, 'of the renewal', 'The write id must be that of the newest write.')
+      await scene.expectStored(renewed, 'It must equal the record that the renewal returned.')
       const release = await scene.release(renewed, { mark: 'of the release' })
-      const freed = granted('release', release, 'It names the grant as it is.').record
-      same('The mark', freed.mark, 'of the release', 'It belongs to the newest write.')
+      const freed = granted('release', release, 'The claim names the current grant.').record
+      same('The write id', freed.mark, 'of the release', 'The write id must be that of the newest write.')
     },
   },
   {
-    name: 'only a renewal changes the carry, and it survives the hand-over',
+    name: 'only a renewal changes the checkpoint, and the checkpoint survives a handover',
     needs: ['terms'],
     async run(scene) {
       const { record } = await scene.grant()
       const set = await renewWith(scene, record, 'last run: tuesday')
-      await scene.expectStored(set, 'The carry is durable before the renewal is answered.')
-      const kept = granted('renew', await scene.renew(set), 'It names the grant as it is.').record
-      same('The carry', kept.carry, 'last run: tuesday', 'A renewal without a carry leaves it as it is.')
-      const freed = granted('release', await scene.release(kept, { carry: 'not to be' }), 'It names the grant.').record
-      same('The carry', freed.carry, 'last run: tuesday', 'A release leaves it as it is.')
+      await scene.expectStored(set, 'A renewal must store the checkpoint before it is answered.')
+      const kept = granted('renew', await scene.renew(set), 'The claim names the current grant.').record
+      same('The checkpoint', kept.carry, 'last run: tuesday', 'A renewal without a checkpoint keeps the old one.')
+      const freed = granted(
+        'release',
+        await scene.release(kept, { carry: 'not to be' }),
+        'The claim names the current grant.',
+      ).record
+      same('The checkpoint', freed.carry, 'last run: tuesday', 'A release keeps the checkpoint.')
       const next = (await scene.grant({ holder: 'bob', afterTerm: record.term })).record
-      same('The carry', next.carry, 'last run: tuesday', 'The next leader gets it.')
-      same('The carry', (await renewWith(scene, next, '')).carry, '', 'An empty carry replaces it too.')
+      same('The checkpoint', next.carry, 'last run: tuesday', 'The next leader gets the checkpoint.')
+      same(
+        'The checkpoint',
+        (await renewWith(scene, next, '')).carry,
+        '',
+        'An empty checkpoint replaces the old one too.',
+      )
     },
   },
   {
-    name: 'a carry comes back as it was given',
+    name: 'a checkpoint is stored unchanged',
     needs: ['terms'],
     async run(scene) {
       let { record } = await scene.grant()
@@ -188,15 +216,15 @@ export const heldCases: Case[] = [
       ]
       for (const carry of [...odd, 'x'.repeat(1_024)]) {
         record = await renewWith(scene, record, carry)
-        same('The carry', record.carry, carry, 'A store changes nothing in it.')
-        await scene.expectStored(record, 'It must be what the renewal showed.')
+        same('The checkpoint', record.carry, carry, 'A store must return it unchanged.')
+        await scene.expectStored(record, 'It must equal the record that the renewal returned.')
       }
     },
   },
 ]
 
 async function renewWith(scene: Scene, record: LeaseRecord, carry: string): Promise<LeaseRecord> {
-  return granted('renew', await scene.renew(record, { carry }), 'It names the grant as it is.').record
+  return granted('renew', await scene.renew(record, { carry }), 'The claim names the current grant.').record
 }
 
 function sameGrant(actual: LeaseRecord, expected: LeaseRecord): void {

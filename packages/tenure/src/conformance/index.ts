@@ -1,5 +1,6 @@
 /**
- * One suite for every store, for any test runner. A store that passes it keeps the promises of `LeaseStore`.
+ * One conformance suite for every store and any test runner. A store that passes it satisfies the `LeaseStore`
+ * contract.
  *
  * @module
  */
@@ -21,16 +22,19 @@ import { watchCases } from './watch.ts'
 
 export type { ConformanceOptions, StoreUnderTest } from './scene.ts'
 
-/** What a test runner may hand to a case: `node:test` and Vitest do, and get to know of a case that does not apply. */
+/**
+ * The context that a test runner may pass to a case. `node:test` and Vitest pass one and report a skipped case as
+ * skipped.
+ */
 export interface CaseContext {
   readonly skip?: (reason: string) => unknown
 }
 
-/** One promise of the port as a test. */
+/** One requirement of the `LeaseStore` contract, as a test. */
 export interface ConformanceCase {
-  /** A sentence. */
+  /** A complete sentence that states the requirement. */
   readonly name: string
-  /** Rejects, with a message that says what was expected, if the store breaks the promise. */
+  /** Rejects with a message that says what was expected when the store violates the requirement. */
   run(context?: CaseContext): Promise<void>
 }
 
@@ -49,8 +53,8 @@ const cases: readonly Case[] = [
 ]
 
 /**
- * The suite. `makeStore` is called again for each case. Cases that a store's kind rules out (no watch, no list, no forget, no lasting terms)
- * are skipped.
+ * Returns the cases of the suite. Each case calls `makeStore` for a fresh store. A case that does not apply to the
+ * store (no watch, no list, no forget, no lasting terms) is skipped.
  *
  * @example
  * for (const { name, run } of storeConformance(() => ({ store: memoryStore() }))) test(name, run)
@@ -63,7 +67,7 @@ export function storeConformance(
   if (typeof makeStore !== 'function') throw invalidOption('makeStore', makeStore, 'it must be a function')
   return cases.map((one) => ({
     name: one.name,
-    // The default keeps the function's length at 0: Mocha and Jest would take a parameter for a callback.
+    // The default value keeps the function's length at 0. Mocha and Jest would treat a parameter as a callback.
     run: async (context: CaseContext = {}) => {
       const scene = new Scene(await makeStore(), options)
       try {

@@ -4,13 +4,13 @@ import { longestNameBytes } from '@tenure/internal/names'
 import type { Case } from './case.ts'
 import { granted, refused, same } from './scene.ts'
 
-/** The longest names, metadata and carry that the library lets through, in text that takes the most room. */
+/** The largest names, metadata, and checkpoint that the library allows, in text that needs the most bytes. */
 export const largestCases: Case[] = [
-  { text: 'of four bytes a character', name: '🦊', carry: '🦊' },
-  // Two bytes for one in JSON, and four where JSON is kept within JSON; a control character takes six.
-  { text: 'that JSON escapes', name: '"\\', carry: '\u0000' },
+  { text: 'takes four bytes per character', name: '🦊', carry: '🦊' },
+  // JSON doubles these characters, and JSON within JSON doubles them again. A control character takes six.
+  { text: 'needs JSON escapes', name: '"\\', carry: '\u0000' },
 ].map(({ text, name, carry }): Case => ({
-  name: `the largest record comes back as it was given, in text ${text}`,
+  name: `the largest record is stored unchanged when its text ${text}`,
   needs: ['terms'],
   async run(scene) {
     const election = filled(scene.election, name, longestNameBytes)
@@ -22,18 +22,18 @@ export const largestCases: Case[] = [
 
     const full = { ...expected, carry: filled('', carry, carryLimitBytes) }
     const renewal = await scene.renew(record, { carry: full.carry })
-    const renewed = granted('renew', renewal, 'It names the grant as it is.').record
+    const renewed = granted('renew', renewal, 'The claim names the current grant.').record
     sameContent('The renewed record', renewed, full)
     sameContent('The stored record', await scene.read(election), full)
     const refusal = refused('acquire', await scene.acquire({ election }), 'The lease is held.')
-    sameContent('The refusal’s record', refusal.record, full)
+    sameContent('The record of the refusal', refusal.record, full)
 
-    const freed = granted('release', await scene.release(renewed), 'It names the grant as it is.').record
+    const freed = granted('release', await scene.release(renewed), 'The claim names the current grant.').record
     sameContent('The released record', freed, full)
     sameContent('The stored record', await scene.read(election), full)
     const next = await scene.grant({ election, holder, metadata: full.metadata, afterTerm: record.term })
     sameContent('The next grant', next.record, full)
-    granted('release', await scene.release(next.record), 'It names the grant as it is.')
+    granted('release', await scene.release(next.record), 'The claim names the current grant.')
   },
 }))
 
@@ -41,11 +41,11 @@ type Content = Pick<LeaseRecord, 'election' | 'holder' | 'metadata' | 'carry'>
 
 function sameContent(what: string, record: LeaseRecord | undefined, expected: Content): void {
   for (const field of ['election', 'holder', 'metadata', 'carry'] as const) {
-    same(`The ${field} of: ${what}`, record?.[field], expected[field], 'A store cuts nothing off, and changes nothing.')
+    same(`The ${field} of: ${what}`, record?.[field], expected[field], 'A store must not truncate or change it.')
   }
 }
 
-/** As much of `fill` after `start` as fits, in whole characters, then letters to the last byte. */
+/** Returns `start` and as many whole repetitions of `fill` as fit, padded with letters to exactly `bytes` bytes. */
 function filled(start: string, fill: string, bytes: number): string {
   const times = Math.floor((bytes - Buffer.byteLength(start)) / Buffer.byteLength(fill))
   const text = start + fill.repeat(times)

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import type { Case } from './case.ts'
 import { check, granted, same, show } from './scene.ts'
 
-/** Election names are any text; no two of them may meet in the store. */
+/** An election name is any text. Two different names must never share a record. */
 export const namesCases: Case[] = [
   {
-    name: 'no two elections collide, however odd their names',
+    name: 'elections with unusual names do not collide',
     async run(scene) {
       const names = oddNames(scene.election.slice(-8))
-      check(new Set(names).size === names.length, 'The suite’s own names collide.')
+      check(new Set(names).size === names.length, 'Two names of the suite are equal.')
       const grants = new Map<string, string>()
       for (const election of names) {
         const before = await scene.read(election)
         check(
           before?.election === undefined || before.election === election,
-          `read(${show(election)}) gave ${show(before)}.`,
+          `read(${show(election)}) returned ${show(before)}.`,
         )
         const claim = scene.claim({
           election,
@@ -25,15 +25,15 @@ export const namesCases: Case[] = [
         const { record } = granted(
           `acquire of ${show(election)}`,
           outcome,
-          'It must not meet another election’s record.',
+          'The name must not collide with that of another election.',
         )
-        same('The record’s election', record.election, election, 'A store keeps the name as it was given.')
+        same('The election of the record', record.election, election, 'A store must keep the name unchanged.')
         grants.set(election, claim.attempt)
       }
       for (const [election, attempt] of grants) {
         if (!scene.store.terms) continue
         const record = await scene.read(election)
-        same(`The attempt that holds ${show(election)}`, record?.attempt, attempt, 'Another election has touched it.')
+        same(`The attempt that holds ${show(election)}`, record?.attempt, attempt, 'Another election has changed it.')
         if (record) granted('release', await scene.release(record), `${show(election)} is held.`)
       }
     },
@@ -92,7 +92,7 @@ function oddNames(id: string): string[] {
     '.',
     '..',
   ]
-  // A name that looks like the hashed form of another must not be taken for it.
+  // A name that looks like the hashed form of another name must not collide with it.
   const hash = (name: string) => createHash('sha256').update(name).digest('hex')
   return [...plain, `h--${hash(`../${id}`)}`, `h--${hash(`${id} a`)}`, hash(`../${id}`), `h--${id}`]
 }

@@ -15,39 +15,45 @@ import { checkStore } from '../options.ts'
 import { checkMembers } from '../options/check-options.ts'
 
 /**
- * A store, and what the suite may do to it. It must hold no record of the elections `constructor` and `__proto__` that
- * is still held; all other names are random, so data of earlier runs does no harm.
+ * A store and what the suite may do with it. The elections `constructor` and `__proto__` must not be held when the
+ * suite starts. All other names are random, so data of earlier runs does not matter.
  */
 export interface StoreUnderTest {
   readonly store: LeaseStore
   /**
-   * Lets exactly this much time pass on the store's clock, which stands still otherwise. Left out, the suite waits in
-   * real time and judges less sharply.
+   * Advances the store's clock by exactly this much. The clock must not move otherwise. Without it the suite waits in
+   * real time and its checks are less exact.
    */
   readonly pass?: ((ms: number) => void | Promise<void>) | undefined
   /** Deletes the election's record behind the store's back, as an operator would. */
   readonly remove?: ((election: string) => void | Promise<void>) | undefined
-  /** True if the highest term goes when the record is removed. By default it must outlive the record. */
+  /**
+   * True if the store loses the highest term when the record is removed. Default: false, the term must outlive the
+   * record.
+   */
   readonly forgetsTerms?: boolean | undefined
-  /** True if a renewal that asks for less leaves the lease as long as it was promised. By default it gets shorter. */
+  /**
+   * True if a renewal that requests a shorter lease leaves the promised end in place. Default: false, the lease gets
+   * shorter.
+   */
   readonly keepsPromises?: boolean | undefined
-  /** The highest term that the store can write. Default: the last safe integer. */
+  /** The highest term that the store can write. Default: `Number.MAX_SAFE_INTEGER`. */
   readonly lastTerm?: number | undefined
-  /** How far above the highest term of an election a claim may be, if there is a bound; more is an error. */
+  /** How far `afterTerm` may be above the highest term of an election; a larger gap is an error. Default: no limit. */
   readonly mostTermsAhead?: number | undefined
-  /** How many bytes of UTF-8 a holder may have at most, if it is less than the library's 256. */
+  /** The maximum length of a holder in bytes of UTF-8, if it is below the library's 256. */
   readonly longestHolderBytes?: number | undefined
-  /** A second handle onto the same data, as another process would have. */
+  /** Opens a second handle on the same data, as another process would have. */
   readonly open?: (() => LeaseStore | Promise<LeaseStore>) | undefined
-  /** Ends everything, after each case. By default the store's own `close`. */
+  /** Closes everything after each case. Default: the store's own `close`. */
   readonly close?: (() => void | Promise<void>) | undefined
 }
 
-/** How patient the suite is, and how long the leases are that it lets run out. */
+/** The timeout of the suite and the length of the leases that it lets expire. */
 export interface ConformanceOptions {
-  /** A call or event that takes longer in real time has failed. 5 s unless given. */
+  /** A call or event that takes longer than this in real time has failed. Default: 5 s. */
   readonly patienceMs?: number | undefined
-  /** 10 s where `pass` is given, else half a second. */
+  /** Default: 10 s if `pass` is given, otherwise 500 ms. */
   readonly leaseDurationMs?: number | undefined
 }
 
@@ -63,18 +69,18 @@ const optionalMembers = [
   'close',
 ]
 
-// A lease that no case lets run out, however slow the machine is.
+// No case lets this lease expire, even on a slow machine.
 const longLeaseMs = 60_000
-// Server clocks that count in coarse steps may free a lease a little late.
+// Server clocks with a coarse resolution may free a lease a little late.
 const realTimeSlackMs = 50
 
-/** One case's store, election and time. */
+/** The store, election, and clock of one case. */
 export class Scene {
   readonly under: StoreUnderTest
   readonly store: LeaseStore
   readonly election = `conformance ${systemClock.randomId()}`
   readonly leaseDurationMs: number
-  /** Whether time stands still but for `pass`. */
+  /** Whether only `pass` advances the clock. */
   readonly exact: boolean
   readonly #patienceMs: number
   readonly #handles: LeaseStore[] = []
@@ -109,7 +115,7 @@ export class Scene {
     await this.under.pass(ms)
   }
 
-  /** Passes a moment at which a lease has ended for certain. */
+  /** Advances the clock to a moment at which a lease has certainly expired. */
   async passUntil(momentMs: number): Promise<void> {
     await this.pass(Math.max(0, momentMs - this.nowMs()) + (this.exact ? 0 : realTimeSlackMs))
   }
@@ -125,7 +131,7 @@ export class Scene {
     await this.under.remove?.(this.election)
   }
 
-  /** Fails if a promise does not settle in time: the error names the call that hung. */
+  /** Fails if a promise does not settle in time. The error names the call that hung. */
   async within<T>(what: string, promise: Promise<T>): Promise<T> {
     let stop = () => {}
     const late = new Promise<never>((_, reject) => {
@@ -141,7 +147,7 @@ export class Scene {
     return { signal, timeoutMs: this.#patienceMs }
   }
 
-  /** A claim of an attempt never seen before. */
+  /** Returns a claim with a new attempt. */
   claim(change: Partial<AcquireClaim> = {}): AcquireClaim {
     return {
       election: this.election,
@@ -176,12 +182,12 @@ export class Scene {
     return outcome
   }
 
-  /** Acquires, and must be granted. */
+  /** Calls acquire, which must be granted. */
   async grant(change: Partial<AcquireClaim> = {}, why = 'The election is free.'): Promise<Granted> {
     return granted('acquire', await this.acquire(change), why)
   }
 
-  /** Acquires too early: fails if it was granted before `momentMs`. Tells whether the lease was still held. */
+  /** Calls acquire before `momentMs`, and fails if it was granted early. Returns whether the lease was still held. */
   async stillHeld(momentMs: number, change: Partial<AcquireClaim>, why: string): Promise<boolean> {
     const outcome = await this.acquire(change)
     const earlyMs = momentMs - this.nowMs()
@@ -189,36 +195,36 @@ export class Scene {
     return !outcome.ok
   }
 
-  /** The record in the store must be exactly this one. Stores without lasting terms cannot read. */
+  /** Checks that the store holds exactly this record. Stores without lasting terms cannot read. */
   async expectStored(expected: LeaseRecord | undefined, why: string): Promise<void> {
     if (this.store.terms) same('The stored record', await this.read(), expected, why)
   }
 }
 
-/** For a claim on an election without a record, of a candidate that has seen a term and has waited since. */
+/** The fields of a claim by a candidate that has seen a term, found no record, and waited for a whole lease. */
 export function unseen(afterTerm: number): Partial<AcquireClaim> {
   return { afterTerm, expiredVersion: absentVersion }
 }
 
-/** The claim that names a record's grant and version. */
+/** Returns the claim that names a record's grant and version. */
 export function held(record: LeaseRecord, change: Partial<HeldClaim> = {}): HeldClaim {
   const { election, holder, attempt, term, version, leaseDurationMs } = record
   return { election, holder, attempt, term, version, leaseDurationMs, ...change }
 }
 
-/** The outcome must be a grant. */
+/** Checks that the outcome is a grant. */
 export function granted(call: string, outcome: Outcome, why: string): Granted {
   if (outcome.ok) return outcome
   return fail(`${call} was refused: ${show(outcome)}. ${why}`)
 }
 
-/** The outcome must be a refusal. */
+/** Checks that the outcome is a refusal. */
 export function refused(call: string, outcome: Outcome, why: string): Refused {
   if (!outcome.ok) return outcome
   return fail(`${call} was granted: ${show(outcome)}. ${why}`)
 }
 
-/** Two values must be deeply equal. */
+/** Checks that two values are deeply equal. */
 export function same(what: string, actual: unknown, expected: unknown, why: string): void {
   try {
     deepStrictEqual(plain(actual), plain(expected))
@@ -227,38 +233,49 @@ export function same(what: string, actual: unknown, expected: unknown, why: stri
   }
 }
 
-/** Whatever a store answers, an engine must be able to count with it. */
+/** Checks what the engine relies on in every answer: the engine computes with these numbers. */
 function checkShape(call: string, outcome: Outcome): void {
   const { ok: done, record } = outcome
-  check(typeof done === 'boolean', `${call} answered ${show(outcome)}: "ok" is neither true nor false.`)
+  check(typeof done === 'boolean', `${call} answered ${show(outcome)}: "ok" must be a boolean.`)
   if (record) {
     const { term, version, leaseDurationMs } = record
-    check(Number.isSafeInteger(term) && term > 0, `${call} showed term ${term}, not a safe integer above 0.`)
-    check(typeof version === 'string' && version !== absentVersion, `${call} showed ${show(version)} as version.`)
-    check(leaseDurationMs > 0 && leaseDurationMs < 2 ** 31, `${call} showed a lease of ${leaseDurationMs} ms.`)
+    check(Number.isSafeInteger(term) && term > 0, `${call} returned term ${term}, which is not a safe integer above 0.`)
+    check(
+      typeof version === 'string' && version !== absentVersion,
+      `${call} returned the version ${show(version)}, which is not a non-empty string.`,
+    )
+    check(
+      leaseDurationMs > 0 && leaseDurationMs < 2 ** 31,
+      `${call} returned a lease of ${leaseDurationMs} ms, which is not between 0 and 2^31.`,
+    )
   }
   if (outcome.ok) {
     check(record !== undefined, `${call} was granted without a record.`)
-    check(Number.isFinite(outcome.validForMs), `${call} was granted for ${outcome.validForMs} ms.`)
+    check(Number.isFinite(outcome.validForMs), `${call} was granted for ${outcome.validForMs} ms, which is not finite.`)
   } else {
     const { highestTerm, retryAfterMs = 0 } = outcome
     const told = Number.isSafeInteger(highestTerm) && highestTerm >= (record?.term ?? 0)
-    check(told, `${call} was refused with highestTerm ${highestTerm} and ${show(record)}.`)
-    check(retryAfterMs >= 0 && retryAfterMs < Infinity, `${call} was refused with retryAfterMs ${retryAfterMs}.`)
+    check(
+      told,
+      `${call} was refused with highestTerm ${highestTerm}, which is not a safe integer or is below the record ${show(record)}.`,
+    )
+    check(
+      retryAfterMs >= 0 && retryAfterMs < Infinity,
+      `${call} was refused with retryAfterMs ${retryAfterMs}, which is negative or infinite.`,
+    )
   }
 }
 
-/** Something must hold. */
 export function check(condition: boolean, message: string): asserts condition {
   ok(condition, message)
 }
 
-/** A value for a failure message. */
+/** Formats a value for a failure message. */
 export function show(value: unknown): string {
   return JSON.stringify(value) ?? String(value)
 }
 
-// A store may build records with another prototype (a database row's, for one); only their content counts.
+// A store may return records with another prototype, such as that of a database row. Only their content counts.
 function plain(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value))
 }

@@ -3,24 +3,24 @@ import type { LeaseRecord } from '../lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, same, type Scene } from './scene.ts'
 
-/** What `watch` promises where a store has it. It may skip states, but the newest one arrives. */
+/** What `watch` promises in a store that has it. A watch may skip states, but it shows the newest one. */
 export const watchCases: Case[] = [
   {
-    name: 'a watch begins with the state as it is',
+    name: 'a watch starts with the current state',
     needs: ['watch'],
     async run(scene) {
       const empty = new Watch(scene)
-      same('The first state', await empty.next(), undefined, 'Nothing was ever written for this election.')
+      same('The first state of the watch', await empty.next(), undefined, 'Nothing was ever written for this election.')
       await empty.end()
       const { record } = await scene.grant()
       const full = new Watch(scene)
-      same('The first state', await full.next(), record, 'A watch begins with the record as it is.')
+      same('The first state of the watch', await full.next(), record, 'A watch starts with the current record.')
       await full.end()
     },
   },
   ...[
-    { reader: 'a reader that waits', ahead: true },
-    { reader: 'a reader that comes later', ahead: false },
+    { reader: 'a reader that is already waiting', ahead: true },
+    { reader: 'a reader that reads later', ahead: false },
   ].map(({ reader, ahead }): Case => ({
     name: `a watch shows a grant, a renewal and a release to ${reader}`,
     needs: ['watch'],
@@ -29,9 +29,9 @@ export const watchCases: Case[] = [
       await watch.next()
       const { record } = await scene.grant()
       await watch.until('the grant', (seen) => seen?.version === record.version)
-      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+      const renewed = granted('renew', await scene.renew(record), 'The claim names the current grant.')
       await watch.until('the renewal', (seen) => seen?.version === renewed.record.version)
-      const freed = granted('release', await scene.release(renewed.record), 'It names the grant as it is.')
+      const freed = granted('release', await scene.release(renewed.record), 'The claim names the current grant.')
       const last = await watch.until('the release', (seen) => seen?.released === true)
       same('The released record', last, freed.record, 'A watch shows records as they are stored.')
       await watch.end()
@@ -50,7 +50,7 @@ export const watchCases: Case[] = [
     },
   },
   {
-    name: 'two watches both see a release, and one goes on when the other ends',
+    name: 'two watches both see a release, and one continues when the other ends',
     needs: ['watch'],
     async run(scene) {
       const { record } = await scene.grant()
@@ -74,31 +74,31 @@ export const watchCases: Case[] = [
       const waiting = watch.pull()
       watch.abort()
       const { done } = await scene.within('A watch whose signal aborted', waiting)
-      check(done === true, 'The watch went on after its signal aborted.')
+      check(done === true, 'The watch continued after its signal aborted.')
     },
   },
   {
-    name: 'a watch whose signal has aborted already ends at once',
+    name: 'a watch ends at once when its signal is already aborted',
     needs: ['watch'],
     async run(scene) {
       const watch = new Watch(scene, { signal: AbortSignal.abort() })
       for (let states = 0; states < 3; states++) {
-        if ((await scene.within('A watch whose signal had aborted', watch.pull())).done) return
+        if ((await scene.within('A watch whose signal was already aborted', watch.pull())).done) return
       }
-      fail('The watch went on although its signal had aborted.')
+      fail('The watch continued although its signal was already aborted.')
     },
   },
   {
-    name: 'leaving a watch ends it',
+    name: 'a watch ends when its reader leaves the loop',
     needs: ['watch'],
     async run(scene) {
       const { record } = await scene.grant()
       const watch = new Watch(scene)
-      same('The first state', await watch.next(), record, 'It was granted before.')
+      same('The first state of the watch', await watch.next(), record, 'The grant came before the watch.')
       await watch.leave()
-      const { done } = await scene.within('A watch that was left', watch.pull())
-      check(done === true, 'The watch went on after it was left.')
-      granted('renew', await scene.renew(record), 'A watch that ended changes nothing.')
+      const { done } = await scene.within('A watch after its reader left', watch.pull())
+      check(done === true, 'The watch continued after its reader left.')
+      granted('renew', await scene.renew(record), 'A watch that has ended must not affect the store.')
     },
   },
 ]
@@ -110,7 +110,7 @@ class Watch {
   readonly #ahead: boolean
   #pulled: Promise<IteratorResult<LeaseRecord | undefined, unknown>> | undefined
 
-  /** With `ahead` it always waits for the next state already when something changes. */
+  /** With `ahead`, the reader is already waiting for the next state whenever something changes. */
   constructor(scene: Scene, options: { ahead?: boolean; signal?: AbortSignal } = {}) {
     this.#scene = scene
     this.#ahead = options.ahead ?? false
@@ -127,7 +127,7 @@ class Watch {
     const state = this.#pulled ?? this.pull()
     this.#pulled = undefined
     const { done, value } = await this.#scene.within(`Waiting for ${what} from the watch`, state)
-    if (done) fail(`The watch ended by itself before it showed ${what}.`)
+    if (done) fail(`The watch ended before it showed ${what}.`)
     if (this.#ahead) {
       this.#pulled = this.pull()
       this.#pulled.catch(() => {})

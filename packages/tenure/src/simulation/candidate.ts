@@ -12,19 +12,19 @@ import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
 
-/** How long a turn of the event loop takes at most, with its timers. */
+/** The longest turn of the event loop, including its timers. */
 const turnMs = 5
 
 /** How the work of a simulated leader behaves. */
 export interface WorkHabits {
-  /** How long it goes on after its signal aborted. */
+  /** How long the work continues after its signal aborted. */
   readonly windDownMs: number
-  /** How late its writes may arrive at the guarded resource. */
+  /** How late a write may arrive at the guarded resource. */
   readonly writeDelayMs: number
   readonly writeEveryMs: number
 }
 
-/** One process that takes part: an elector, its machine, its way to the store, and the work it does while it leads. */
+/** One simulated process: an elector, its machine, its link to the store, and the work that it does while it leads. */
 export class Candidate {
   readonly name: string
   readonly machine: Machine
@@ -32,14 +32,17 @@ export class Candidate {
   readonly elector: Elector
   /** The term of the newest leadership. */
   term = 0
-  /** The term that was announced as won and not yet as lost. */
+  /** The term that was reported as elected and not yet as lost. */
   openTerm: number | undefined
   lastTerm = 0
   stopping = false
-  /** When its newest leadership's signal aborted. */
+  /** When the signal of its newest leadership aborted. */
   abortedAtMs = 0
   readonly leaseDurationMs: number
-  /** Until a leader that cannot renew may give up, from the sending of its last renewal, less what its clock may cost. */
+  /**
+   * The shortest time after its last renewal was sent at which a leader that cannot renew may step down, allowing for
+   * clock drift.
+   */
   readonly leastPatienceMs: number
   readonly #world: World
   readonly #random: Random
@@ -48,15 +51,18 @@ export class Candidate {
   readonly #habits: WorkHabits
   readonly #lease: Lease
   readonly #onStopped: (candidate: Candidate) => void
-  /** What its releases were marked with, which distinguishes them from those of a clone; where a store keeps no marks, attempts. */
+  /**
+   * The write ids of its releases, which distinguish them from those of a clone. For a store without write ids, the
+   * attempts.
+   */
   readonly #marks = new Set<string>()
-  /** The term of each piece of work that must settle before its lease is released. */
+  /** The term of each piece of work that must settle before the lease of that term is released. */
   readonly #pieces = new Map<object, number>()
   #leadership: Leadership | undefined
   #lastVerb = ''
   #renewed = false
   #renewSentAtMs = -Infinity
-  /** When its newest renewal that was answered had been sent. */
+  /** When the newest answered renewal was sent. */
   #confirmedFromMs = -Infinity
   #clonedAtMs = -Infinity
   #attempt = ''
@@ -130,12 +136,12 @@ export class Candidate {
     void this.#read()
   }
 
-  /** Goes on as a clone of another, from this moment on. */
+  /** Continues from here as a clone of another candidate. */
   resumeFrom(original: Candidate): void {
     this.term = original.term
     this.openTerm = original.openTerm
     this.lastTerm = original.lastTerm
-    // An acquire that was under way is known to both, and either may repeat it.
+    // Both know an acquire that was in flight, and either may repeat it.
     this.#attempt = original.#attempt
     this.#attemptSentAtMs = original.#attemptSentAtMs
     this.#clonedAtMs = this.#world.nowMs
@@ -145,17 +151,18 @@ export class Candidate {
     void this.#lead()
   }
 
-  /** Stops for good; a new process takes its place some time later. */
+  /** Stops for good. A new process replaces it some time later. */
   stop(): void {
     if (this.stopping) return
     this.stopping = true
     void this.elector.stop().then(() => this.#onStopped(this))
   }
 
-  /** I1: answers that it leads, or holds a signal that has not aborted while its event loop runs. */
+  /** I1: the candidate answers that it leads, or its event loop runs while the signal that it holds has not aborted. */
   believes(): boolean {
     if (this.machine.state !== 'running') return false
-    // After a sleep, a leader that asks nothing learns of it by a tick, within a tenth of its lease and a second.
+    // After a sleep, a leader that does not call isLeader() notices at a tick, within a tenth of its lease plus a
+    // second.
     const groggy = this.#world.nowMs - this.machine.wokeAtMs < 1_100
     if (groggy || this.#isUnawareClone()) return false
     if (this.elector.leadsByClock()) return true
@@ -163,7 +170,7 @@ export class Candidate {
     return settled && this.#leadership !== undefined && !this.#leadership.loss && this.#signalIsDue()
   }
 
-  /** How long its last term went on after it had sent its last renewal; for ever if there was none. */
+  /** How long its last term lasted after its last renewal was sent. Infinity if there was no renewal. */
   get patientForMs(): number {
     return this.#renewed ? this.abortedAtMs - this.#confirmedFromMs : Infinity
   }
@@ -184,15 +191,18 @@ export class Candidate {
     return this.machine.state !== 'dead' && [...this.#pieces.values()].includes(term)
   }
 
-  /** A clone of a leader learns that it is one by its first renewal, or by its deadline: docs/explanation/timing.md says so. */
+  /**
+   * A clone of a leader learns that it is a clone at its first renewal or at its deadline. See
+   * docs/explanation/timing.md.
+   */
   #isUnawareClone(): boolean {
     const sinceMs = this.#clonedAtMs
-    // An acquire that follows a loss is sent a turn of the event loop after its attempt began.
+    // An acquire that follows a loss is sent one turn of the event loop after its attempt began.
     const claimedBefore = this.#attemptSentAtMs <= sinceMs + turnMs && this.#confirmedFromMs < sinceMs
     return claimedBefore && this.#world.nowMs - sinceMs < this.leaseDurationMs
   }
 
-  /** A timer may be a few milliseconds late; then the answer is no already, and the signal follows. */
+  /** A timer may fire a few milliseconds late. isLeader() is already false then, and the signal follows. */
   #signalIsDue(): boolean {
     this.#lateSinceMs ??= this.#world.nowMs
     return this.#world.nowMs - this.#lateSinceMs > 5
@@ -219,7 +229,7 @@ export class Candidate {
 
   async #spend(leadership: Leadership): Promise<void> {
     const habit = this.#random.next()
-    // Some only ask whether they lead, and hand in work when the signal aborts, if at all.
+    // Some candidates only ask whether they lead, and start work, if any, when the signal aborts.
     if (habit < 0.2) return this.#wait(Infinity, leadership.signal)
     if (habit < 0.35) return this.#workInRounds(leadership)
     const work = this.#work(leadership)
@@ -227,7 +237,7 @@ export class Candidate {
     await work
   }
 
-  /** What listens to the end may call back in, in any order. */
+  /** Listeners for the end of leadership may call back into the elector, in any order. */
   #listen(leadership: Leadership): void {
     const flushMs = this.#random.next() * this.#habits.windDownMs
     const listeners: [number, () => void][] = [
@@ -244,7 +254,7 @@ export class Candidate {
     try {
       leadership.waitUntil(work)
     } catch {
-      // It was lost, or is being released: nobody waits for this.
+      // The leadership was lost or is being released, so nothing waits for this work.
       return
     }
     this.#note(leadership, work)
@@ -257,7 +267,7 @@ export class Candidate {
     void work.then(() => this.#pieces.delete(piece))
   }
 
-  /** Rounds by the lease. They run to their end even when leadership ends meanwhile. */
+  /** Runs rounds of work under the lease. A round runs to completion even when leadership ends during it. */
   async #workInRounds({ signal }: Leadership): Promise<void> {
     const { windDownMs, writeDelayMs, writeEveryMs } = this.#habits
     while (this.#goesOn(signal)) {
@@ -272,7 +282,10 @@ export class Candidate {
     }
   }
 
-  /** Writes from time to time; when its signal aborts, winds down at its own pace, and its last write may hang about. */
+  /**
+   * Writes from time to time. When its signal aborts, it winds down at its own pace, and its last write may arrive
+   * late.
+   */
   async #work({ signal, term }: Leadership): Promise<void> {
     const { windDownMs, writeDelayMs, writeEveryMs } = this.#habits
     while (this.#goesOn(signal)) {
@@ -282,10 +295,14 @@ export class Candidate {
     await this.#wait(this.#random.next() * windDownMs)
   }
 
-  /** I1: work goes on while its signal has not aborted, so it leads by the clock then, even if no timer has run since. */
+  /**
+   * I1: work continues while its signal has not aborted. The elector must lead by its clock then, even if no timer has
+   * run.
+   */
   #goesOn(signal: AbortSignal): boolean {
     if (signal.aborted) return false
-    if (!this.elector.leadsByClock()) this.#checker.violate('I1', `${this.name} works by a signal that has not aborted`)
+    if (!this.elector.leadsByClock())
+      this.#checker.violate('I1', `${this.name} works under a signal that has not aborted although its lease has ended`)
     return true
   }
 
@@ -301,7 +318,7 @@ export class Candidate {
     })
   }
 
-  /** A reader of events that is sometimes slow, so that gaps occur. */
+  /** Reads events, sometimes slowly, so that gaps occur. */
   async #read(): Promise<void> {
     for await (const event of this.elector.events()) {
       if (event.type === 'gap') this.#checker.event(this, event)
@@ -314,7 +331,7 @@ export class Candidate {
     this.#checker.event(this, event)
     if (event.type === 'elected') {
       this.openTerm = event.term
-      // Elected by a read: an acquire whose answer was lost had been carried out.
+      // Elected by a read: the store had applied an acquire whose answer was lost.
       if (this.#lastVerb === 'read') this.#checker.counts.unknownResolved += 1
       this.lastTerm = event.term
       this.#renewed = false
@@ -338,7 +355,7 @@ function describe(event: ElectionEvent): string {
     case 'renew-failed':
       return `could not renew term ${event.term} (${event.failures} in a row)`
     case 'lost':
-      return `has lost term ${event.term}: ${event.reason}`
+      return `lost term ${event.term}: ${event.reason}`
     case 'error':
       return `error: ${messageOf(event.error)}`
     default:

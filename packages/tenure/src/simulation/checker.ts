@@ -6,7 +6,7 @@ import type { Candidate } from './candidate.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
 
-/** What a run has seen. A run that saw no handover proves nothing about handovers. */
+/** What happened in a run. A run without a handover proves nothing about handovers. */
 export interface Counts {
   grants: number
   handovers: number
@@ -23,35 +23,38 @@ export interface Counts {
   wallJumps: number
   vanished: number
   gaps: number
-  /** Work that was handed in while the end of a leadership was reported. */
+  /** Work that was started while the end of a leadership was being reported. */
   lateWork: number
-  /** Rounds of work that went on after their leadership had ended. */
+  /** Rounds of work that continued after their leadership had ended. */
   lateRounds: number
   clones: number
-  /** How often a clone noticed the other. */
+  /** How often an elector noticed its clone. */
   clonesNoticed: number
 }
 
-/** Which promises hold in a run: clocks beyond their bound break belief, deletion may break terms, fencing always holds. */
+/**
+ * Which guarantees hold in a run. Clocks beyond their bound break exclusive belief, and deletion may break terms;
+ * fencing always holds.
+ */
 export interface Promises {
   readonly belief: boolean
   readonly terms: boolean
   readonly liveness: boolean
   readonly leaseDurationMs: number
-  /** After this long without a fault, somebody leads. */
+  /** The time without a fault after which a leader must exist. */
   readonly leaderWithinMs: number
 }
 
-/** An elector that spins wakes up hundreds of times a second; a busy one a few dozen times. */
+/** The limit of timers per second: an elector that spins sets hundreds, a busy one a few dozen. */
 const busyTimers = 150
 
-/** What is looked at in each candidate. */
+/** What the checker reads of each candidate. */
 export type Participant = Pick<Candidate, 'name' | 'term' | 'machine' | 'believes' | 'hasReleased' | 'runsWorkOf'>
 
-/** Asserts the invariants of the design while a simulation runs. */
+/** Checks the invariants of the design while a simulation runs. */
 export class Checker {
   readonly violations: string[] = []
-  /** The first answer of the store that nobody can use. No fault garbles one, so there is nothing to simulate on. */
+  /** The first answer of the store that no elector can use. No fault corrupts answers, so the run cannot continue. */
   unusable: TenureError | undefined
   readonly counts: Counts = {
     grants: 0,
@@ -91,29 +94,32 @@ export class Checker {
     this.#promises = promises
   }
 
-  /** Something went wrong until `untilMs`: no promise of liveness before that. */
+  /** Records a fault that lasts until `untilMs`. Nothing about liveness is promised before that. */
   fault(untilMs: number): void {
     this.#faultAtMs = Math.max(this.#faultAtMs, untilMs)
   }
 
-  /** I1, I10, I11: looks at every candidate after each event. */
+  /** I1, I10, I11: checks every candidate after each event. */
   inspect(candidates: readonly Participant[]): void {
     const believers = candidates.filter((candidate) => candidate.believes())
     if (believers.length > 0) this.#ledAtMs = this.#world.nowMs
     if (believers.length > 1 && this.#promises.belief) {
-      this.violate('I1', `${believers.map(({ name, term }) => `${name} (term ${term})`).join(' and ')} lead at once`)
+      this.violate(
+        'I1',
+        `${believers.map(({ name, term }) => `${name} (term ${term})`).join(' and ')} lead at the same time`,
+      )
     }
     for (const { name, machine } of candidates) {
-      if (machine.busiest > busyTimers) this.violate('I11', `${name} set off ${machine.busiest} timers in a second`)
+      if (machine.busiest > busyTimers) this.violate('I11', `${name} set ${machine.busiest} timers within a second`)
     }
     if (!this.#promises.liveness) return
     const quietSinceMs = Math.max(this.#faultAtMs, this.#ledAtMs)
     if (this.#world.nowMs - quietSinceMs <= this.#promises.leaderWithinMs) return
-    this.violate('I10', `nobody led for ${Math.round(this.#world.nowMs - quietSinceMs)} ms without a fault`)
+    this.violate('I10', `no candidate led for ${Math.round(this.#world.nowMs - quietSinceMs)} ms without a fault`)
     this.#ledAtMs = this.#world.nowMs
   }
 
-  /** I2, I3, I4: the store granted something. */
+  /** I2, I3, I4: checks a grant of the store. */
   granted(record: LeaseRecord, candidates: readonly Participant[]): void {
     const known = this.#termOfAttempt.get(record.attempt)
     if (known === record.term) return
@@ -130,26 +136,29 @@ export class Checker {
     if (!this.#promises.belief) return
     for (const candidate of candidates) {
       if (candidate.believes() && candidate.term !== record.term) {
-        this.violate('I2', `term ${record.term} was granted while ${candidate.name} believed in term ${candidate.term}`)
+        this.violate(
+          'I2',
+          `term ${record.term} was granted while ${candidate.name} still believed in term ${candidate.term}`,
+        )
       }
     }
   }
 
-  /** I7: the store carried a release out. */
+  /** I7: checks a release that the store applied. */
   released(record: LeaseRecord, candidates: readonly Participant[]): void {
     this.counts.releases += 1
     this.#timeline.add(this.#world.nowMs, 'store', `term ${record.term} of ${record.holder} is released`)
     for (const candidate of candidates) {
       if (candidate.hasReleased(record) && candidate.runsWorkOf(record.term)) {
-        this.violate('I7', `term ${record.term} was released while ${candidate.name} still worked in it`)
+        this.violate('I7', `term ${record.term} was released while ${candidate.name} was still working in it`)
       }
       if (candidate.term === record.term && candidate.believes()) {
-        this.violate('I2', `term ${record.term} was released while ${candidate.name} believed in it`)
+        this.violate('I2', `term ${record.term} was released while ${candidate.name} still believed in it`)
       }
     }
   }
 
-  /** I6: a write of a leader arrives at a guarded resource, at last. */
+  /** I6: checks a leader's write when it arrives at the guarded resource. */
   write(term: number): void {
     try {
       this.#fence.check(term)
@@ -159,19 +168,20 @@ export class Checker {
     }
     this.counts.acceptedWrites += 1
     if (term < this.#acceptedTerm)
-      this.violate('I6', `a write of term ${term} was accepted after one of ${this.#acceptedTerm}`)
+      this.violate('I6', `a write of term ${term} was accepted after a write of term ${this.#acceptedTerm}`)
     this.#acceptedTerm = term
   }
 
-  /** I7, I10: an elector reported something. */
+  /** I7, I10: checks an event of an elector. */
   event(candidate: Candidate, event: ElectionEvent): void {
     if (event.type === 'elected') {
       if (candidate.openTerm !== undefined) this.violate('I7', `${candidate.name} was elected twice without a loss`)
       if (candidate.isWorking)
-        this.violate('I7', `${candidate.name} was elected while it still worked for an earlier term`)
+        this.violate('I7', `${candidate.name} was elected while it was still working for an earlier term`)
       if (event.term <= candidate.lastTerm) this.violate('I7', `${candidate.name} went back to term ${event.term}`)
     } else if (event.type === 'lost') {
-      if (candidate.openTerm !== event.term) this.violate('I7', `${candidate.name} lost term ${event.term} it had not`)
+      if (candidate.openTerm !== event.term)
+        this.violate('I7', `${candidate.name} lost term ${event.term} without having been elected in it`)
       if (event.reason === 'expired') this.counts.expiries += 1
       if (event.reason === 'superseded') this.counts.superseded += 1
       const unforced = event.reason === 'expired' || event.reason === 'superseded'
@@ -186,22 +196,27 @@ export class Checker {
       this.#checkLeader(candidate, event.record)
     } else if (event.type === 'error' && isTenureError(event.error) && event.error.code === 'CLONED') {
       this.counts.clonesNoticed += 1
-      if (this.counts.clones === 0) this.violate('I10', `${candidate.name} saw a clone, and there was none`)
+      if (this.counts.clones === 0) this.violate('I10', `${candidate.name} reported a clone although there was none`)
     }
   }
 
-  /** I10: a grant of an own attempt is no news of another leader, even if it comes long after the attempt was given up. */
+  /**
+   * I10: an elector must not report a grant of its own attempt as a new leader, even long after it gave the attempt up.
+   */
   #checkLeader(candidate: Candidate, record: LeaseRecord): void {
     if (!candidate.hasAskedFor(record) || this.counts.clones > 0 || candidate.elector.isLeader()) return
-    this.violate('I10', `${candidate.name} took its own grant of term ${record.term} for that of another`)
+    this.violate('I10', `${candidate.name} reported its own grant of term ${record.term} as that of another leader`)
   }
 
-  /** I10: one failed renewal, or any number before the deadline, never ends leadership. */
+  /** I10: failed renewals before the deadline, one or many, never end leadership. */
   #checkPatience(candidate: Candidate): void {
-    // An answer that waited for a sleeping or paused machine shows a renewal long before.
+    // An answer that waited for a sleeping or paused machine belongs to a much older renewal.
     const stood = this.#world.nowMs - candidate.machine.resumedAtMs < 4 * this.#promises.leaseDurationMs
     if (stood || candidate.patientForMs >= candidate.leastPatienceMs) return
-    this.violate('I10', `${candidate.name} gave up only ${Math.round(candidate.patientForMs)} ms after the renewal`)
+    this.violate(
+      'I10',
+      `${candidate.name} stepped down only ${Math.round(candidate.patientForMs)} ms after its last renewal`,
+    )
   }
 
   violate(invariant: string, what: string): void {

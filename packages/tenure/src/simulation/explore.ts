@@ -1,6 +1,7 @@
 /**
- * Explores every behaviour of a few electors within bounds: every order of messages, timers, crashes and restarts, with at
- * most so many faults, for unlimited time. Where `simulate()` samples, this covers; both run the real engine.
+ * A model checker: explores every behavior of a few electors within bounds. It covers every order of messages, timers,
+ * crashes, and restarts, with a limited number of faults, over unlimited time. `simulate()` samples runs, `explore()`
+ * covers all of them; both run the real engine.
  */
 import { invalidOption } from '../errors.ts'
 import { checkBoolean, checkOneOf } from '../options.ts'
@@ -14,27 +15,33 @@ export { exploredFaults, type ExploredCounts, type ExploredFault, type ExploredV
 
 /** What to explore. */
 export interface ExploreOptions {
-  /** How many electors: 1 to 4. Default: 2. */
+  /** The number of electors, 1 to 4. Default: 2. */
   readonly electors?: number | undefined
-  /** What may go wrong. Default: everything. */
+  /** The kinds of fault that may occur. Default: all. */
   readonly faults?: readonly ExploredFault[] | undefined
-  /** How many faults there may be, in all. Default: 1. */
+  /** The maximum number of faults in a run. Default: 1. */
   readonly budget?: number | undefined
-  /** Who judges that a lease has run out: the candidates by observation, or the store by its own clock. Default: observed. */
+  /**
+   * Who judges that a lease has expired: the candidates by observation, or the store by its own clock. Default:
+   * observed.
+   */
   readonly expiry?: 'observed' | 'own-clock' | undefined
-  /** Whether the store can watch. Default: true. */
+  /** Whether the store supports watches. Default: true. */
   readonly watch?: boolean | undefined
-  /** Each number that is left to chance is every one of these, from 0 to below 1. Default: 0. */
+  /** The values to try for each random number, each at least 0 and below 1. Default: only 0. */
   readonly jitter?: readonly number[] | undefined
-  /** How fast the first elector's clock runs, the second's, and so on; 1 is true time. Electors allow for the largest error. Default: 1. */
+  /**
+   * The clock rate of each elector, in order; 1 is true time. Electors allow for the largest error. Default: 1 for
+   * each.
+   */
   readonly rates?: readonly number[] | undefined
-  /** How many ticks a lease has: 6, or a multiple. Everything that happens, happens at a tick. Default: 12. */
+  /** The number of ticks in a lease, a multiple of 6. Every event happens at a tick. Default: 12. */
   readonly leaseTicks?: number | undefined
-  /** How many ticks a message takes at most; it may take less. Default: 0. */
+  /** The maximum number of ticks that a message takes; it may take fewer. Default: 0. */
   readonly delayTicks?: number | undefined
-  /** Ends the search when it has taken this long. Default: 60. */
+  /** Ends the search after this many seconds. Default: 60. */
   readonly seconds?: number | undefined
-  /** Ends the search when there are more states. Default: 20 million. */
+  /** Ends the search at this many states. Default: 20 million. */
   readonly states?: number | undefined
 }
 
@@ -53,7 +60,7 @@ const names: OptionNames<ExploreOptions> = {
 }
 
 /**
- * Explores. Each run with the same options gives the same report, unless its time is up.
+ * Runs the exploration. The same options give the same report, unless the time limit is reached.
  *
  * @example
  * const report = await explore({ electors: 2, budget: 1, faults: ['crash', 'stall'] })
@@ -66,7 +73,7 @@ export async function explore(options: ExploreOptions = {}): Promise<ExploreRepo
 }
 
 /**
- * Goes the way of a violation again, and puts it into words.
+ * Replays the trace of a violation and describes each step in words.
  *
  * @example
  * const { violation } = await explore({ budget: 2 })
@@ -76,7 +83,7 @@ export function retrace(options: ExploreOptions, trace: readonly number[]): stri
   return retraceSetup(setupOf(options), options.budget ?? 1, trace)
 }
 
-/** What does not change, by the options. */
+/** Returns what stays constant during an exploration with these options. */
 export function setupOf(options: ExploreOptions): Setup {
   checkOptions('explore()', options, names)
   const { electors = 2, faults = exploredFaults, expiry = 'observed', watch = true, jitter = [0] } = options
@@ -95,8 +102,9 @@ export function setupOf(options: ExploreOptions): Setup {
   }
   for (const kind of faults) checkOneOf('faults', kind, exploredFaults)
   const unwatched = options.faults?.find((kind) => kind.startsWith('watch-'))
-  if (!watch && unwatched) throw invalidOption('faults', unwatched, 'nobody watches: set "watch", or leave it out')
-  if (jitter.length === 0) throw invalidOption('jitter', 'empty', 'it must have a number')
+  if (!watch && unwatched)
+    throw invalidOption('faults', unwatched, 'no elector watches: set "watch" to true, or omit it')
+  if (jitter.length === 0) throw invalidOption('jitter', 'empty', 'it must have at least one number')
   for (const number of jitter) checkBetween('jitter', number, 0, 1)
   for (const rate of rates) checkBetween('rates', rate, 0.85, 1.15)
   const timings = timingsOf({
@@ -127,5 +135,5 @@ function checkWhole(option: string, value: unknown, least: number, most: number)
 
 function checkBetween(option: string, value: unknown, least: number, below: number): void {
   if (typeof value === 'number' && value >= least && value < below) return
-  throw invalidOption(option, value, `each must be a number from ${least} to below ${below}`)
+  throw invalidOption(option, value, `each must be a number of at least ${least} and below ${below}`)
 }

@@ -6,7 +6,7 @@ import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
 
-/** The kinds of fault a simulation knows. */
+/** The kinds of fault that a simulation can cause. */
 export const faultKinds = [
   'crash',
   'pause',
@@ -33,10 +33,10 @@ export const faultKinds = [
 /** One kind of fault. */
 export type FaultKind = (typeof faultKinds)[number]
 
-/** Nobody may lose leadership because of these. */
+/** These faults must not cost any leader its leadership. */
 const harmless: readonly FaultKind[] = ['wall-jump', 'touched-record', 'broken-watch', 'lost-call']
 
-/** Makes things go wrong, at random times, for random durations, to random candidates. */
+/** Causes faults at random times, for random durations, to random candidates. */
 export class Faults {
   readonly #world: World
   readonly #random: Random
@@ -59,7 +59,7 @@ export class Faults {
     kinds: readonly FaultKind[]
     leaseDurationMs: number
     meanMs: number
-    /** Nothing is harmless to this fleet. */
+    /** In this fleet, even the faults of `harmless` may end a leadership. */
     fragile: boolean
   }) {
     this.#world = options.world
@@ -117,7 +117,7 @@ export class Faults {
       case 'mute':
         return this.#storm(victim, forMs, { cutUp: true })
       case 'lost-call': {
-        // A connection that died unnoticed takes one call with it. One at a time does no harm.
+        // A connection that died silently costs one call. One such loss at a time is harmless.
         const sinceMs = this.#world.nowMs - this.#lostCallAtMs
         if (sinceMs < 4 * this.#leaseDurationMs) this.#checker.fault(this.#world.nowMs + forMs)
         this.#lostCallAtMs = this.#world.nowMs
@@ -133,7 +133,7 @@ export class Faults {
           latencyMs: this.#random.magnitude(1, this.#leaseDurationMs / 3),
         })
       case 'fading': {
-        // The network slows down for a while, and then there is none.
+        // The network slows down for a while and then fails completely.
         const slowMs = this.#random.between(0.02, 0.4) * this.#leaseDurationMs
         const slow = this.#random.chance(0.5) ? { latencyMs: slowMs / 2 } : { answerDelayMs: slowMs }
         this.#storm(victim, this.#leaseDurationMs, slow)
@@ -144,7 +144,7 @@ export class Faults {
         return this.#later(this.#random.next() * this.#leaseDurationMs, cut)
       }
       case 'slow-handover': {
-        // Answers are slow for everybody while leadership changes hands; then the leader's network is gone.
+        // Answers are slow for everybody while leadership changes, and then the leader's network fails.
         const answerDelayMs = this.#random.between(0.02, 0.3) * this.#leaseDurationMs
         for (const candidate of this.#fleet.candidates) {
           this.#storm(candidate, this.#leaseDurationMs, { answerDelayMs })
@@ -186,7 +186,7 @@ export class Faults {
     }
   }
 
-  /** Leaders are the interesting victims. */
+  /** Picks a leader more often, because faults of a leader test more. */
   #victim(): Candidate {
     const { candidates } = this.#fleet
     const leaders = candidates.filter((candidate) => candidate.openTerm !== undefined)
@@ -195,7 +195,7 @@ export class Faults {
 
   #storm({ link }: Candidate, forMs: number, change: Partial<Weather>): void {
     link.storm(change, forMs)
-    // What was sent in bad weather is still under way for a while after it.
+    // Messages that were sent during the fault may stay in flight after it.
     this.#checker.fault(this.#world.nowMs + forMs + (change.delayMs ?? 0))
   }
 

@@ -20,39 +20,39 @@ import { simulatedSwap } from './simulated-swap.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
 
-/** The election that every simulated fleet holds. */
+/** The election in which every simulated fleet takes part. */
 export const simulatedElection = 'simulated'
 
-/** The stores of the library that a fleet can elect on. */
+/** The library's stores that a fleet can use. */
 export const storeNames = ['memory', 'swap-watched', 'cas-watched', 'cas-polled'] as const
 
-/** What the fleet elects on: a store of the library, or one under test, made on the server's clock. */
+/** The store of the fleet: one of the library, or a store under test that is created with the server's clock. */
 export type StoreChoice = (typeof storeNames)[number] | ((clock: Clock) => LeaseStore)
 
-/** A backend of `casStore` under test, made on the server's clock. */
+/** A backend of `casStore` under test, created with the server's clock. */
 export interface BackendChoice {
   readonly backend: (clock: Clock) => CompareAndSwap
 }
 
-/** The size and habits of a fleet. */
+/** The size and behavior of a fleet. */
 export interface FleetPlan {
   readonly size: number
   readonly store: StoreChoice | BackendChoice
   readonly leaseDurationsMs: readonly number[]
   readonly driftRatio: number
-  /** Shortest and longest time that a message takes. */
+  /** The shortest and the longest time that a message takes. */
   readonly latenciesMs: readonly [number, number]
-  /** Tight ones use every millisecond that the constructor allows, so that the smallest mistake shows. */
+  /** `tight` uses every millisecond that the constructor allows, so that the smallest mistake shows. */
   readonly timings: 'usual' | 'frequent' | 'tight'
   readonly replayEveryMs: number
-  /** The true error of each clock's rate is at most this. */
+  /** The maximum true error of each clock's rate. */
   readonly clockErrorRatio: number
   readonly habits: WorkHabits
-  /** How long a process that stopped stays away at most. */
+  /** The longest time until a stopped process is replaced. */
   readonly stoppedForMs: number
 }
 
-/** Candidates that come and go, and the server they elect on. */
+/** Candidates that start and stop, and the server that they use. */
 export class Fleet {
   readonly server: Server
   candidates: Candidate[] = []
@@ -61,7 +61,7 @@ export class Fleet {
   readonly #timeline: Timeline
   readonly #checker: Checker
   readonly #plan: FleetPlan
-  /** The store as seen through a link, or from inside the server. */
+  /** Returns the store as seen through a link, or directly on the server if there is no link. */
   readonly #storeFor: (link: Link | undefined, clock: Clock) => LeaseStore
   readonly #inside: LeaseStore
   #delete: (() => void) | undefined
@@ -96,44 +96,44 @@ export class Fleet {
   }
 
   /**
-   * A compare-and-swap store whose terms go with its record cannot tell a late creation from a timely one if the record
-   * is created and deleted while that creation is under way: its guarantee table says so.
+   * A compare-and-swap store that loses its terms with the record cannot tell a late creation from a timely one if the
+   * record is created and deleted while that creation is in flight. The store's guarantee table documents this.
    */
   mayDelete(): boolean {
     if (keepsTerms(this.#plan.store)) return true
-    // Nor can a candidate that has never had an answer.
+    // A candidate that has never had an answer cannot tell either.
     if (!this.candidates.every(({ elector }) => elector.leader())) return false
     const longAgo = this.#world.nowMs - this.#deletedAtMs > 600_000
     if (longAgo) this.#deletedAtMs = this.#world.nowMs
     return longAgo
   }
 
-  /** Deletes the record the way an operator would. */
+  /** Deletes the record as an operator would. */
   deleteRecord(): void {
     this.#timeline.add(this.#world.nowMs, 'FAULT', 'the record is deleted')
     this.#delete?.()
   }
 
-  /** Somebody else writes the record without changing it, or a late copy of a renewal is applied. */
+  /** Rewrites the record without changing it, as another program or a late copy of a renewal would. */
   async touchRecord(): Promise<void> {
     const call = { signal: new AbortController().signal }
     try {
       const record = await this.#inside.read(simulatedElection, call)
       if (record) await this.#inside.renew(record, call)
     } catch (error) {
-      // A store under test that fails here fails its candidates too, and they report it.
-      this.#timeline.add(this.#world.nowMs, 'FAULT', `the record could not be touched: ${messageOf(error)}`)
+      // A store under test that fails here also fails for its candidates, and they report it.
+      this.#timeline.add(this.#world.nowMs, 'FAULT', `the record could not be rewritten: ${messageOf(error)}`)
     }
   }
 
-  /** A new process takes a dead or stopped one's place, under the same name. */
+  /** Replaces a dead or stopped process with a new one of the same name. */
   replace(old: Candidate): void {
     if (!this.candidates.includes(old)) return
     this.#remove(old)
     this.#add(old.name).start()
   }
 
-  /** A snapshot of a candidate's machine is restored beside it; one of the two dies some time later. */
+  /** Restores a snapshot of a candidate's machine beside the original. One of the two dies some time later. */
   clone(original: Candidate, forMs: number): void {
     const clone = this.#add(original.name, original)
     clone.resumeFrom(original)
@@ -182,7 +182,7 @@ export class Fleet {
     const { driftRatio, timings } = this.#plan
     const usual = { leaseDurationMs, driftRatio }
     if (timings === 'usual') return usual
-    // As a LeaderElector does.
+    // The same interval that a LeaderElector uses.
     const retryIntervalMs = (leaseDurationMs * 2) / 15
     if (timings === 'frequent')
       return {
@@ -201,7 +201,7 @@ export class Fleet {
 
   #machine(like?: Machine): Machine {
     const error = this.#plan.clockErrorRatio
-    // The extremes are where bounds break, so half of all clocks sit there.
+    // Bounds break at the extremes, so half of all clocks run at an extreme rate.
     const off = this.#random.chance(0.5) ? this.#random.pick([-error, error]) : this.#random.between(-error, error)
     return new Machine(this.#world, this.#random.fork(), 1 + off, like)
   }
@@ -228,7 +228,10 @@ export class Fleet {
     return (link, clock) => this.#usable(swapStore(link ? linkSwap(link, watched) : watched, clock))
   }
 
-  /** The store under test. An answer that no elector can use ends the run, which otherwise would show silence alone. */
+  /**
+   * Wraps the store under test. An answer that no elector can use ends the run; otherwise the run would only show that
+   * nobody leads.
+   */
   #usable(store: LeaseStore): LeaseStore {
     checkStore(store)
     const { watch } = store
@@ -293,7 +296,7 @@ export class Fleet {
   }
 }
 
-/** Whether the highest term outlives a record that was deleted. */
+/** Returns whether the highest term outlives a deleted record. */
 export function keepsTerms(store: StoreChoice | BackendChoice): boolean {
   return store === 'memory' || store === 'swap-watched'
 }

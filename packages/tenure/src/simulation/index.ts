@@ -1,5 +1,5 @@
 /**
- * A deterministic simulator: whole fleets of the real engine in virtual time, with everything going wrong that can.
+ * A deterministic simulator that runs whole fleets of the real engine in virtual time and injects every kind of fault.
  * A seed reproduces a run exactly.
  */
 import type { Clock } from '../clock.ts'
@@ -23,27 +23,32 @@ export type { ExploredCounts, ExploredFault, ExploredViolation, ExploreOptions, 
 
 /** What to simulate. */
 export interface SimulationOptions {
-  /** Decides everything that is left to chance. */
+  /** Determines every random choice of the run. */
   readonly seed: number
-  /** How long, in virtual time. Default: 1. */
+  /** The length of the run in hours of virtual time. Default: 1. */
   readonly hours?: number | undefined
-  /** How many electors. Default: 5 to 8, by the seed. */
+  /** The number of electors. Default: 5 to 8, depending on the seed. */
   readonly electors?: number | undefined
-  /** Default: 15 s. */
+  /** The lease duration of every elector. Default: 15 s. */
   readonly leaseDurationMs?: number | undefined
-  /** What to elect on; a function makes a store of your own, on the server's clock. Default: by the seed. */
+  /**
+   * The store of the fleet. A function creates a store under test with the server's clock. Default: depends on the
+   * seed.
+   */
   readonly store?: StoreChoice | undefined
-  /** Or a backend for `casStore` of your own. Its reads and writes travel separately, with time in between. */
+  /** A backend under test for `casStore`, instead of `store`. Its reads and writes are separate messages. */
   readonly backend?: ((clock: Clock) => CompareAndSwap) | undefined
-  /** What may go wrong. Default: everything. */
+  /** The kinds of fault that may occur. Default: all. */
   readonly faults?: readonly FaultKind[] | undefined
-  /** The mean time between two faults. Default: by the seed, 20 s to 5 minutes. */
+  /** The mean time between two faults. Default: 20 s to 5 minutes, depending on the seed. */
   readonly faultEveryMs?: number | undefined
-  /** The store's server keeps replaying past events to those who watch. Default: by the seed. */
+  /** Whether the server keeps replaying past events to watches. Default: depends on the seed. */
   readonly replays?: boolean | undefined
-  /** The store takes long to answer: up to a sixth of the lease. Default: by the seed. */
+  /** Whether the store answers slowly, up to a sixth of the lease. Default: depends on the seed. */
   readonly slow?: boolean | undefined
-  /** Let clocks run wrong by more than the electors allow for. Belief may then overlap; fencing must still hold. */
+  /**
+   * Lets clocks run wrong by more than the electors allow for. Two leaders may then overlap; fencing must still hold.
+   */
   readonly clocksBeyondBound?: boolean | undefined
 }
 
@@ -61,14 +66,14 @@ const names: OptionNames<SimulationOptions> = {
   clocksBeyondBound: true,
 }
 
-/** What came out. `ok` is what a test asserts; `toString()` is what it prints if not. */
+/** The result. A test asserts `ok` and prints `toString()` if it is false. */
 export interface SimulationReport {
   readonly seed: number
   readonly ok: boolean
   readonly hours: number
   readonly violations: readonly string[]
   readonly counts: Counts
-  /** The seed, the violations, and what led to them. */
+  /** The seed, the violations, and the events that led to them. */
   toString(): string
 }
 
@@ -90,7 +95,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const store = backend ? { backend } : (options.store ?? drawStore(random))
   const kinds = drawFaults(random, options.faults ?? faultKinds, store)
   const driftRatio = random.pick([0.001, 0.01, 0.05])
-  // A tenth of the fleets has members with leases of other lengths.
+  // A tenth of the fleets have members with different lease durations.
   const mixed = random.chance(0.1)
   const shortestLeaseMs = mixed ? leaseDurationMs / 2 : leaseDurationMs
   const longestLeaseMs = mixed ? leaseDurationMs * 2 : leaseDurationMs
@@ -105,7 +110,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const fleet = new Fleet(world, random.fork(), timeline, checker, {
     size: options.electors ?? 5 + Math.floor(random.next() * 4),
     store,
-    // An answer takes twice that, and by chance up to half as long again.
+    // An answer takes twice as long, plus up to half of that at random.
     latenciesMs: slow ? [shortestLeaseMs / 40, shortestLeaseMs / 18] : [0.5, 30],
     leaseDurationsMs: mixed ? [leaseDurationMs, shortestLeaseMs, longestLeaseMs] : [leaseDurationMs],
     driftRatio,
@@ -120,7 +125,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     stoppedForMs: 3 * leaseDurationMs,
   })
   const meanMs = options.faultEveryMs ?? random.magnitude(20_000, 300_000)
-  // Short leases and slow answers leave no time for what is harmless otherwise.
+  // Short leases and slow answers leave no slack for faults that are otherwise harmless.
   const fragile = slow || mixed
   const faultOptions = {
     world,
@@ -146,7 +151,10 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 }
 
 function unusable(store: StoreChoice | BackendChoice, cause: TenureError): TenureError {
-  const what = typeof store === 'object' ? 'backend under test gave what no casStore' : 'store gave what no elector'
+  const what =
+    typeof store === 'object'
+      ? 'backend under test returned a value that no casStore'
+      : 'store returned a value that no elector'
   return new TenureError('RECORD_INVALID', `The ${what} can use: ${cause.message}`, { cause })
 }
 
@@ -162,7 +170,7 @@ function checkValues(options: SimulationOptions): void {
   for (const kind of faults) checkOneOf('faults', kind, faultKinds)
 }
 
-/** I10. Only where nothing but crashes happens can the bound be exact. */
+/** I10: the bound can be exact only where crashes are the only fault. */
 function leaderWithinMs(
   kinds: readonly FaultKind[],
   store: StoreChoice | BackendChoice,
@@ -173,7 +181,7 @@ function leaderWithinMs(
   const isWatched = keepsTerms(store) || store === 'cas-watched'
   const pollMs = isWatched ? 0 : leaseDurationMs / 2
   if (onlyCrashes) return (leaseDurationMs * 1.01) / (1 - driftRatio) + pollMs + 500
-  // A step-down's cool-down, a wind-down, a lease that runs out, and a few tries.
+  // The sum of a step-down's cooldown, a wind-down, a lease that expires, and a few tries.
   return leaseDurationMs * 4 + 30_000
 }
 
@@ -184,8 +192,8 @@ function drawStore(random: Random): StoreChoice {
 }
 
 /**
- * A `casStore` loses its terms with its record, and a process that starts after that cannot know them: its
- * guarantee table says so. Fleets on it see either deletions or new processes.
+ * A `casStore` loses its terms with its record, and a process that starts later cannot know them, as its guarantee
+ * table says. A fleet on it therefore gets either deletions or new processes, never both.
  */
 function drawFaults(
   random: Random,
@@ -198,7 +206,7 @@ function drawFaults(
   return faults.filter((kind) => !excluded.includes(kind))
 }
 
-/** I11: every elector stops in bounded time, whatever is going on, and leaves nothing behind. */
+/** I11: every elector stops within a bounded time and leaves nothing behind. */
 async function stopAll(world: World, fleet: Fleet, checker: Checker): Promise<void> {
   const alive = fleet.candidates.filter(({ machine }) => machine.state !== 'dead')
   const stopped = new Set<Candidate>()

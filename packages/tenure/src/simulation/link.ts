@@ -7,7 +7,7 @@ import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
 
-/** What is wrong with the store's server, for everybody. */
+/** The faults of the store's server, which affect all machines. */
 export class Server {
   readonly #world: World
   #hangsUntilMs = 0
@@ -17,12 +17,12 @@ export class Server {
     this.#world = world
   }
 
-  /** Requests wait until it goes on. */
+  /** Delays all requests until the server continues. */
   hang(ms: number): void {
     this.#hangsUntilMs = this.#world.nowMs + ms
   }
 
-  /** Requests are answered with an error at once, some of them after they were carried out. */
+  /** Answers requests with an error at once, some of them after the server applied them. */
   fail(ms: number): void {
     this.#failsUntilMs = this.#world.nowMs + ms
   }
@@ -37,23 +37,25 @@ export class Server {
   }
 }
 
-/** How bad the network between one machine and the store is right now. */
+/** The current condition of the network between one machine and the store. */
 export interface Weather {
   latencyMs: number
-  /** What an answer takes longer than a request. */
+  /** How much longer an answer takes than a request. */
   answerDelayMs: number
-  /** The chance of each call that its connection breaks: it fails at once, and may be carried out all the same. */
+  /**
+   * The probability that the connection of a call breaks. The call fails at once, but the server may have applied it.
+   */
   broken: number
-  /** Chances for each message. */
+  /** The probability that a message is lost. */
   lost: number
   doubled: number
   delayed: number
-  /** How late a delayed or doubled message is at most. */
+  /** The maximum delay of a late or duplicated message. */
   delayMs: number
   cutUp: boolean
   cutDown: boolean
   silentWatch: boolean
-  /** A server that keeps telling of the past. */
+  /** How often the server replays past events. */
   replayEveryMs: number
 }
 
@@ -74,7 +76,7 @@ export function fairWeather(latencyMs: number, replayEveryMs: number): Weather {
   }
 }
 
-/** The way from one machine to the store's server: every request and every answer is a message that may go wrong. */
+/** The path from one machine to the store's server. Every request and every answer is a message that may go wrong. */
 export class Link {
   readonly #fair: Weather
   readonly #storms = new Set<Partial<Weather>>()
@@ -95,7 +97,7 @@ export class Link {
     this.weather = options.weather
   }
 
-  /** Makes the network worse for a while; several storms may rage at once. */
+  /** Makes the network worse for a while. Several storms may overlap. */
   storm(change: Partial<Weather>, forMs: number): void {
     this.#storms.add(change)
     this.weather = { ...this.weather, ...change }
@@ -105,12 +107,12 @@ export class Link {
     })
   }
 
-  /** The next message gets lost. */
+  /** Loses the next message. */
   loseNext(): void {
     this.#losesNext = true
   }
 
-  /** Ends all watches, as a server that restarts does. */
+  /** Ends all watches, as a restart of the server does. */
   breakWatches(): void {
     for (const breaker of this.#breakers) breaker()
   }
@@ -119,7 +121,7 @@ export class Link {
     return this.#breakers.size
   }
 
-  /** Sends a request; what `apply` does happens at the server, once, twice, later or never. */
+  /** Sends a request. The server runs `apply` once, twice, later, or never. */
   send<T>({ signal }: CallOptions, apply: (options: CallOptions) => Promise<T>): Promise<T> {
     return new Promise((settleWith, failWith) => {
       if (signal.aborted) return failWith(signal.reason)
@@ -135,7 +137,7 @@ export class Link {
       }
       const request = () => {
         if (this.#server.fails) {
-          // Some fail when they have been carried out.
+          // Some calls fail after the server applied them.
           if (this.#random.chance(0.5)) void apply({ signal: new AbortController().signal }).catch(() => undefined)
           return this.#transmit('down', () => reject(unavailable()))
         }
@@ -167,12 +169,12 @@ export class Link {
       const late = copy > 0 || this.#random.chance(weather.delayed) ? this.#random.next() * weather.delayMs : 0
       const slow = direction === 'down' ? weather.answerDelayMs : 0
       const inMs = (weather.latencyMs + slow) * this.#random.between(0.5, 1.5) + late
-      // A request on its way arrives even if its sender has died meanwhile.
+      // A request in flight arrives even if its sender has died.
       this.#world.after(inMs, direction === 'up' ? arrive : () => this.#machine.deliver(arrive))
     }
   }
 
-  /** Passes a watch on. Its events may be lost, late, doubled or replayed, and it may fall silent. */
+  /** Forwards a watch. Its events may be lost, late, duplicated, or replayed, and it may go silent. */
   async *follow<T>({ signal }: CallOptions, watch: (options: CallOptions) => AsyncIterable<T>): AsyncIterable<T> {
     const arrived: T[] = []
     const ended = new AbortController()
@@ -245,7 +247,7 @@ export function linkStore(link: Link, store: LeaseStore): LeaseStore {
   }
 }
 
-/** A compare-and-swap server behind a link: reading and writing are two requests, with time in between. */
+/** A compare-and-swap server behind a link. Reading and writing are two separate requests. */
 export function linkKv(link: Link, kv: CompareAndSwap): CompareAndSwap {
   const { watch } = kv
   return {

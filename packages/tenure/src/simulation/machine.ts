@@ -8,15 +8,15 @@ interface MachineTimer extends Timer {
   scheduled: Scheduled | undefined
 }
 
-/** A machine with one process on it: a clock of its own, and the ways in which it can stop. */
+/** A machine with one process: its own clock, and the ways in which it can stop. */
 export class Machine {
   readonly clock: Clock
   state: 'running' | 'paused' | 'asleep' | 'dead' = 'running'
-  /** How many things that happened during a pause are still to be worked off. */
+  /** The number of events from a pause that the process has not handled yet. */
   backlog = 0
   wokeAtMs = -Infinity
   resumedAtMs = -Infinity
-  /** The most timers that fired within one second. */
+  /** The highest number of timers that fired within one second. */
   busiest = 0
   readonly #world: World
   readonly #random: Random
@@ -31,7 +31,7 @@ export class Machine {
   #second = 0
   #fired = 0
 
-  /** `like`: a snapshot of that machine is restored here, so that its clock goes on. */
+  /** `like`: the machine whose snapshot is restored here, so that its clock continues. */
   constructor(world: World, random: Random, rate: number, like?: Machine) {
     this.#world = world
     this.#random = random
@@ -59,7 +59,7 @@ export class Machine {
     return this.#timers.size
   }
 
-  /** Something arrives from outside. A stopped machine gets it when it goes on, a dead one never. */
+  /** Delivers a message from outside. A stopped machine gets it when it resumes, a dead one never. */
   deliver(run: () => void): void {
     if (this.state === 'running' && this.backlog === 0) run()
     else if (this.state !== 'dead') this.#waiting.push(run)
@@ -69,12 +69,12 @@ export class Machine {
     this.#wallAheadMs += ms
   }
 
-  /** The process stands still; clocks go on. */
+  /** Pauses the process; its clocks continue. */
   pause(): void {
     if (this.state === 'running') this.state = 'paused'
   }
 
-  /** The whole machine stands still, its monotonic clock too. */
+  /** Suspends the whole machine, including its monotonic clock. */
   sleep(): void {
     if (this.state !== 'running') return
     this.#atAnchorMs = this.#monotonicMs()
@@ -104,7 +104,7 @@ export class Machine {
     this.#waiting.length = 0
   }
 
-  /** Timers and messages that came due meanwhile run in any order, as in a real event loop. */
+  /** Timers and messages that came due during the stop run in any order, as in a real event loop. */
   #workOff(): void {
     const waiting = this.#random.shuffle(this.#waiting.splice(0))
     this.backlog += waiting.length

@@ -1,14 +1,14 @@
-/** Chance that a seed determines. */
+/** A random number generator that a seed determines. */
 export class Random {
   #state: number
 
   constructor(seed: number) {
     this.#state = seed | 0
-    // Neighbouring seeds begin alike; a few draws tell them apart.
+    // Adjacent seeds start with similar numbers, so the first few draws are discarded.
     for (let draw = 0; draw < 8; draw += 1) this.next()
   }
 
-  /** At least 0, below 1. */
+  /** Returns a number of at least 0 and below 1. */
   next(): number {
     this.#state = (this.#state + 0x9e3779b9) | 0
     let mixed = this.#state ^ (this.#state >>> 16)
@@ -22,12 +22,12 @@ export class Random {
     return low + this.next() * (high - low)
   }
 
-  /** Spread evenly over orders of magnitude: short ones as likely as long ones. */
+  /** Returns a number that is spread evenly over orders of magnitude, so short ones are as likely as long ones. */
   magnitude(low: number, high: number): number {
     return low * (high / low) ** this.next()
   }
 
-  /** A waiting time of the given mean, without memory. */
+  /** Returns an exponentially distributed waiting time with the given mean. */
   waiting(mean: number): number {
     return -Math.log(1 - this.next()) * mean
   }
@@ -37,7 +37,7 @@ export class Random {
   }
 
   pick<T>(items: readonly T[]): T {
-    if (items.length === 0) throw new RangeError('There is nothing to pick from.')
+    if (items.length === 0) throw new RangeError('Cannot pick from an empty list.')
     return items[Math.floor(this.next() * items.length)] as T
   }
 

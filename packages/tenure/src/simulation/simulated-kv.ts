@@ -1,12 +1,12 @@
 import type { CompareAndSwap, VersionedValue } from '../stores/cas.ts'
 import { watchesOf } from './watches.ts'
 
-/** A linearizable key-value server with compare-and-swap and, if wanted, watches. */
+/** A linearizable key-value server with compare-and-swap and optional watches. */
 export interface SimulatedKv extends CompareAndSwap {
   delete(election: string): void
 }
 
-/** Makes one. Versions count over all keys, so that a key that returns gets versions it never had. */
+/** Creates the server. Versions count across all keys, so a key that is created again never reuses a version. */
 export function simulatedKv(options: { watch: boolean }): SimulatedKv {
   const values = new Map<string, VersionedValue>()
   const changes = watchesOf((election: string) => values.get(election))

@@ -3,14 +3,14 @@ import type { Current, Draft } from '../stores/rules.ts'
 import type { SwapServer, Swapped } from '../stores/swap.ts'
 import { watchesOf } from './watches.ts'
 
-/** A server that compares and swaps in one step, with the highest term in a place of its own. */
+/** A server that compares and swaps in one step and stores the highest term apart from the record. */
 export interface SimulatedSwap extends SwapServer<Current> {
   delete(election: string): void
 }
 
 /**
- * Makes one: what a transaction of a key-value server does, or a script. A refusal shows what is there. The highest term
- * outlives the record, together with the duration of its lease.
+ * Creates the server, which behaves like a transaction or a script of a key-value server. A refusal returns the current
+ * state. The highest term and its lease duration outlive the record.
  */
 export function simulatedSwap(): SimulatedSwap {
   const entries = new Map<string, Current>()

@@ -1,4 +1,4 @@
-/** The last things that happened, for people who have to understand a failure. */
+/** The most recent events of a run, for diagnosing a failure. */
 export class Timeline {
   readonly #lines: (readonly [atMs: number, who: string, what: string])[] = []
   readonly #limit: number

@@ -1,10 +1,10 @@
-/** Watches of a simulated server: the state as it is, then after each change. */
+/** The watches of a simulated server. Each shows the current state first, and then the state after each change. */
 export interface Watches<State> {
   notify(key: string): void
   watch(key: string, signal: AbortSignal): AsyncGenerator<State, void, undefined>
 }
 
-/** Makes them. Every state is shown, in order. */
+/** Creates the watches. They show every state, in order. */
 export function watchesOf<State>(stateOf: (key: string) => State): Watches<State> {
   const watchers = new Set<(key: string) => void>()
 

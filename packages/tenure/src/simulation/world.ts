@@ -1,11 +1,11 @@
-/** Something that will happen. */
+/** An event that is scheduled for later. */
 export interface Scheduled {
   readonly atMs: number
   readonly order: number
   run: (() => void) | undefined
 }
 
-/** True time, which no machine in the simulation can see, and everything that is going to happen in it. */
+/** True time, which no simulated machine can see, and all events scheduled in it. */
 export class World {
   nowMs = 0
   #order = 0
@@ -21,7 +21,9 @@ export class World {
     return this.at(this.nowMs + delayMs, run)
   }
 
-  /** Runs everything up to a moment; after each event, everything it set in motion, and then `inspect`: may it go on? */
+  /**
+   * Runs all events up to a moment. After each event and everything it triggers, `inspect` decides whether to continue.
+   */
   async runUntil(endMs: number, inspect: () => boolean): Promise<void> {
     for (let next = this.#heap[0]; next && next.atMs <= endMs; next = this.#heap[0]) {
       this.#pop()

@@ -2,13 +2,13 @@ import type { Clock, Timer } from '../clock.ts'
 
 /** A clock that moves only when a test advances it. */
 export interface FakeClock extends Clock {
-  /** Lets time pass: timers fire in order, and what they set in motion runs before the next. */
+  /** Advances the clock. Timers fire in order, and everything that one timer triggers runs before the next timer. */
   advance(ms: number): Promise<void>
-  /** Moves the wall clock alone, as somebody who sets the time does. */
+  /** Moves only the wall clock, as setting the system time does. */
   setWall(wallMs: number): void
-  /** Lets the machine sleep: wall and boot time pass, the monotonic clock and all timers stand still. */
+  /** Simulates a sleeping machine: wall and boot time advance; the monotonic clock and all timers do not. */
   sleep(ms: number): void
-  /** How many timers are set; background ones too. */
+  /** The number of pending timers, including background timers. */
   readonly timers: number
 }
 
@@ -19,7 +19,8 @@ interface FakeTimer extends Timer {
 }
 
 /**
- * Time and chance for tests: starts at 0 (wall: 2030-01-01), draws the same chances every time.
+ * A deterministic clock and random source for tests. It starts at 0 (wall time 2030-01-01) and always draws the same
+ * numbers.
  *
  * @example
  * const clock = fakeClock()
@@ -60,7 +61,7 @@ export function fakeClock(): FakeClock {
     },
     // The golden ratio spreads the draws evenly over the interval.
     random: () => (++drawn * 0.618_033_988_749_895) % 1,
-    // The count comes first: an elector's default identity shows only the first eight characters.
+    // The counter comes first because an elector's default identity contains only the first eight characters.
     randomId: () => `${String(++drawn).padStart(8, '0')}fake`,
     async advance(ms) {
       const untilMs = nowMs + ms
@@ -87,7 +88,7 @@ export function fakeClock(): FakeClock {
   }
 }
 
-/** Lets every promise that can settle without time passing do so. */
+/** Lets every promise settle that does not depend on a timer. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -2,16 +2,16 @@ import { LeadershipLostError, type LossReason } from '../errors.ts'
 import { Leadership } from '../leadership.ts'
 import { checkOptions } from '../options/check-options.ts'
 
-/** A leadership for tests of one's own work: it lasts until the test ends it. */
+/** A leadership for testing the code that runs under it. It lasts until the test ends it. */
 export interface FakeLeadership extends Leadership {
-  /** Ends it: the signal aborts, `isLeader()` turns false. Default reason: `expired`. */
+  /** Ends the leadership: the signal aborts and `isLeader()` returns false. Default reason: `expired`. */
   lose(reason?: LossReason): void
-  /** Settles when everything given to `waitUntil` has; rejects with the first failure. */
+  /** Resolves when all work passed to `waitUntil` has settled. Rejects with the first failure. */
   settled(): Promise<void>
 }
 
 /**
- * Makes a leadership without an election.
+ * Creates a leadership without an election.
  *
  * @example
  * const leadership = fakeLeadership({ term: 7 })

@@ -1,3 +1,3 @@
-/** Help for testing code that uses Tenure, without waiting and without a store. */
+/** Helpers for testing code that uses Tenure, without real time and without a store. */
 export { fakeClock, type FakeClock } from './fake-clock.ts'
 export { fakeLeadership, type FakeLeadership } from './fake-leadership.ts'

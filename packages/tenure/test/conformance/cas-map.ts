@@ -3,7 +3,7 @@ import type { CallOptions } from '../../src/lease-store.ts'
 import type { CompareAndSwap, VersionedValue } from '../../src/stores/cas.ts'
 import { keysOn } from '../../src/stores/list.ts'
 
-/** A linearizable compare-and-swap map in this process, with one revision counter for all keys, as etcd has. */
+/** A linearizable compare-and-swap map in this process, with one revision counter for all keys, like etcd. */
 export class CasMap {
   readonly #values = new Map<string, VersionedValue>()
   readonly #watchers = new Set<() => void>()
@@ -11,12 +11,15 @@ export class CasMap {
   #revision = 0
   #chance = 20_261_115
 
-  /** With `hashes`, a version is the hash of its value, as the ETag of many an object store is. */
+  /** With `hashes`, a version is the hash of its value, like the ETag of many object stores. */
   constructor(options: { hashes?: boolean } = {}) {
     this.#hashes = options.hashes ?? false
   }
 
-  /** One client of the map. Calls take a few turns of the event loop on their way in and out, so they overtake. */
+  /**
+   * Opens one client of the map. Requests and answers take a few turns of the event loop, so calls can overtake each
+   * other.
+   */
   backend(options: { watch?: boolean } = {}): CompareAndSwap {
     return {
       get: async (election) => {

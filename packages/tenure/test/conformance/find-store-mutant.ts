@@ -8,7 +8,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 import { CasMap } from './cas-map.ts'
 import type { StoreMutation } from './store-mutants.ts'
 
-/** Runs the cases of the conformance suite that must fail for this mutant. */
+/** Runs the conformance cases that must fail for this mutant. */
 export async function expectConformanceFinds(mutation: StoreMutation): Promise<void> {
   const library = await loadMutant<Library>(mutation, {
     memory: 'stores/memory.ts',
@@ -20,13 +20,13 @@ export async function expectConformanceFinds(mutation: StoreMutation): Promise<v
   const missed: string[] = []
   for (const name of mutation.caughtBy) {
     const one = cases.find((candidate) => candidate.name === name)
-    if (!one) throw new Error(`The suite has no case "${name}".`)
+    if (!one) throw new Error(`The conformance suite has no case "${name}".`)
     if (await passes(one.run)) missed.push(name)
   }
-  expect(missed, `The mutant "${mutation.name}" survived these cases`).toEqual([])
+  expect(missed, `These cases did not detect the mutant "${mutation.name}"`).toEqual([])
 }
 
-// Only a failed check counts: a mutant that breaks in some other way shows nothing about the suite.
+// Only a failed check counts. A mutant that breaks in another way proves nothing about the suite.
 async function passes(run: () => Promise<void>): Promise<boolean> {
   try {
     await run()
@@ -37,7 +37,7 @@ async function passes(run: () => Promise<void>): Promise<boolean> {
   }
 }
 
-/** Every store that there are mutants of. */
+/** Every store that has mutants. */
 interface Library {
   readonly memory: typeof import('../../src/stores/memory.ts')
   readonly cas: typeof import('../../src/stores/cas.ts')

@@ -16,21 +16,21 @@ function memory(change: Partial<StoreUnderTest> = {}): StoreUnderTest {
 
 function caseNamed(wanted: string, makeStore: () => StoreUnderTest, patienceMs = 5_000) {
   const found = storeConformance(makeStore, { patienceMs }).find(({ name }) => name === wanted)
-  if (!found) throw new Error(`There is no case "${wanted}".`)
+  if (!found) throw new Error(`The conformance suite has no case "${wanted}".`)
   return found
 }
 
 describe('the conformance suite', () => {
-  test('names each case once', () => {
+  test('the conformance suite names each case once', () => {
     const names = storeConformance(() => memory()).map(({ name }) => name)
     expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
   })
 
-  test('has cases without parameters, for runners that would pass a callback', () => {
+  test('the cases of the conformance suite take no parameters, for runners that would pass a callback', () => {
     expect(storeConformance(() => memory()).filter(({ run }) => run.length > 0)).toEqual([])
   })
 
-  test('has no case that every store skips', async () => {
+  test('every case of the conformance suite applies to at least one store', async () => {
     const clock = fakeClock()
     const storage = memoryTtlStorage<string, string>({ clock })
     const map = new CasMap()
@@ -53,32 +53,32 @@ describe('the conformance suite', () => {
     expect(skipped.size).toBeGreaterThan(0)
   })
 
-  test('tells the runner why a case does not apply', async () => {
+  test('a skipped case reports to the runner why it does not apply', async () => {
     const reasons: string[] = []
-    const one = caseNamed('a held lease is not free to a candidate that watched nothing', () => memory())
+    const one = caseNamed('acquire of a held lease is refused without expiredVersion', () => memory())
     await one.run({ skip: (reason) => reasons.push(reason) })
     await one.run()
     expect(reasons).toEqual(['the store judges expiry itself'])
   })
 
-  test('closes the store after a case, also when it fails, is skipped or throws', async () => {
+  test('a case closes the store when it passes, fails, throws, or is skipped', async () => {
     let closed = 0
     const close = () => void closed++
     const broken: LeaseStore = { ...memoryStore(), acquire: () => Promise.reject(new Error('no connection')) }
-    await caseNamed('a released lease is free at once', () => memory({ close })).run()
-    await caseNamed('a held lease is not free to a candidate that watched nothing', () => memory({ close })).run()
-    const failing = caseNamed('a released lease is free at once', () => memory({ close, store: broken }))
+    await caseNamed('a released lease can be acquired at once', () => memory({ close })).run()
+    await caseNamed('acquire of a held lease is refused without expiredVersion', () => memory({ close })).run()
+    const failing = caseNamed('a released lease can be acquired at once', () => memory({ close, store: broken }))
     await expect(failing.run()).rejects.toThrow('no connection')
     expect(closed).toBe(3)
   })
 
-  test('tells which call of a store hangs', async () => {
+  test('a case names the store call that hangs', async () => {
     const hanging: LeaseStore = { ...memoryStore(), renew: () => new Promise(() => {}) }
-    const one = caseNamed('a renewal keeps the grant and makes a new version', () => ({ store: hanging }), 20)
+    const one = caseNamed('a renewal keeps the grant and creates a new version', () => ({ store: hanging }), 20)
     await expect(one.run()).rejects.toThrow('renew did not settle within 20 ms.')
   })
 
-  test('fails a backend that cuts values at 2,000 characters', async () => {
+  test('the conformance suite fails a backend that truncates values at 2,000 characters', async () => {
     const backend = new CasMap().backend()
     const cutting: CompareAndSwap = {
       ...backend,
@@ -90,18 +90,18 @@ describe('the conformance suite', () => {
       await run().catch(() => failed.push(name))
     }
     expect(failed).toEqual([
-      'the largest record comes back as it was given, in text of four bytes a character',
-      'the largest record comes back as it was given, in text that JSON escapes',
+      'the largest record is stored unchanged when its text takes four bytes per character',
+      'the largest record is stored unchanged when its text needs JSON escapes',
     ])
   })
 
-  test('says what it expected and what it got', async () => {
+  test('a failing case reports the expected value and the actual value', async () => {
     const inner = memoryStore()
     const forgetful: LeaseStore = {
       ...inner,
       acquire: (claim, options) => inner.acquire({ ...claim, metadata: { lost: true } }, options),
     }
-    const one = caseNamed('holder and metadata come back as they were given', () => ({ store: forgetful }))
+    const one = caseNamed('holder and metadata are stored unchanged', () => ({ store: forgetful }))
     await expect(one.run()).rejects.toThrow(/^The grant’s metadata is \{"lost":true\}, expected \{"nested":/)
   })
 })

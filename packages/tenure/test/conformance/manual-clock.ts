@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../src/clock.ts'
 
-/** Time that stands still until it is told to pass. It has no timers: the stores tested here need none. */
+/** A clock that moves only when a test advances it. It has no timers because the stores tested here need none. */
 export function manualClock(): Clock & { pass(ms: number): void } {
   let nowMs = 1_000
   return {

@@ -4,8 +4,8 @@ import { passes } from '../../../../test/mutants/passes.ts'
 import { checks, type Library } from '../elector/checks.ts'
 import { electorMutations } from '../elector/elector-mutants.ts'
 
-test.each(electorMutations)('of the elector it is noticed that $name', async (mutation) => {
+test.each(electorMutations)('a check detects the elector mutant: $name', async (mutation) => {
   const { library } = await loadMutant<{ library: Library }>(mutation, { library: 'index.ts' })
-  const check = checks[mutation.caughtBy] ?? expect.unreachable(`There is no check "${mutation.caughtBy}".`)
+  const check = checks[mutation.caughtBy] ?? expect.unreachable(`There is no check named "${mutation.caughtBy}".`)
   expect(await passes(() => check(library))).toBe(false)
 })

@@ -4,4 +4,4 @@ import { expectCovered } from '../simulation/expect-covered.ts'
 
 const own = explorations.filter(({ by }) => by === 'npm run test:all')
 
-test.each(own)('every behaviour is sound: $name', { timeout: 900_000 }, expectCovered)
+test.each(own)('the model checker finds no violation in: $name', { timeout: 900_000 }, expectCovered)

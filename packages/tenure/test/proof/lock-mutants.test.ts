@@ -4,10 +4,10 @@ import { passes } from '../../../../test/mutants/passes.ts'
 import { checks } from '../multicluster/checks.ts'
 import { lockMutations } from '../multicluster/lock-mutants.ts'
 
-test.each(lockMutations)('of the lock it is noticed that $name', async (mutation) => {
+test.each(lockMutations)('a check detects the lock mutant: $name', async (mutation) => {
   const { lock } = await loadMutant<{ lock: typeof import('../../src/multicluster/relayed-store.ts') }>(mutation, {
     lock: 'multicluster/relayed-store.ts',
   })
-  const check = checks[mutation.caughtBy] ?? expect.unreachable(`There is no check "${mutation.caughtBy}".`)
+  const check = checks[mutation.caughtBy] ?? expect.unreachable(`There is no check named "${mutation.caughtBy}".`)
   expect(await passes(() => check(lock))).toBe(false)
 })

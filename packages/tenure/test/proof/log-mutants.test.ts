@@ -4,7 +4,7 @@ import { passes } from '../../../../test/mutants/passes.ts'
 import { checks, libraryFiles, type Library } from '../log/checks.ts'
 import { logMutations } from '../log/mutants.ts'
 
-test.each(logMutations)('the checks of the log find the mutant that would $name', async (mutation) => {
+test.each(logMutations)('a check detects the log mutant: $name', async (mutation) => {
   const library = await loadMutant<Library>(mutation, libraryFiles)
   expect(await passes(() => checks[mutation.caughtBy](library)), `${mutation.caughtBy} passes`).toBe(false)
 })

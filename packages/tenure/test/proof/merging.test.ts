@@ -1,4 +1,7 @@
-/** Scenes are taken for one that behave alike: what follows from the one must be what follows from the other. */
+/**
+ * The encoding treats model states that behave alike as one. What follows from one must equal what follows from the
+ * other.
+ */
 import { expect, test } from 'vitest'
 import { memoryWith } from '../../src/election-fields.ts'
 import { setupOf, type ExploreOptions } from '../../src/simulation/explore.ts'
@@ -44,7 +47,7 @@ interface Following {
   readonly ticks: number
   readonly isFault: boolean
   readonly what: string
-  /** What it is taken for, and what it breaks. */
+  /** The encoded next state and its violation, if any. */
   readonly mark: string
 }
 
@@ -58,7 +61,7 @@ function followings(scene: Scene, setup: Setup, encoding: Encoding): Following[]
   return all
 }
 
-test.each(circumstances)('what follows from a scene follows from what it is taken for: %j', (options) => {
+test.each(circumstances)('a state and its decoded copy have the same successors with the options %j', (options) => {
   const setup = setupOf(options)
   const encoding = new Encoding(setup)
   for (let seed = 1; seed <= walks; seed += 1) {

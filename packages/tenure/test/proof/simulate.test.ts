@@ -4,7 +4,7 @@ import { simulate, type SimulationOptions } from '../../src/simulation/index.ts'
 import { engineMutants } from '../simulation/engine-mutants.ts'
 
 describe('the simulator', () => {
-  test('gives the same run for the same seed, and another for another', async () => {
+  test('the simulator repeats a run for the same seed and gives a different run for another seed', async () => {
     const [first, again, other] = [
       await simulate({ seed: 11 }),
       await simulate({ seed: 11 }),
@@ -14,7 +14,7 @@ describe('the simulator', () => {
     expect(other.counts).not.toEqual(first.counts)
   })
 
-  test('prints the seed and a timeline when something goes wrong', async () => {
+  test('the simulator prints the seed and a timeline when an invariant breaks', async () => {
     const report = await simulate({ seed: 1, faults: ['crash', 'pause'], store: forgetful })
     expect(report.ok).toBe(false)
     expect(String(report)).toMatch(/^seed 1 violates\nI\d+: /)
@@ -22,13 +22,13 @@ describe('the simulator', () => {
     expect(String(report)).toContain(`*** ${report.violations[0]}`)
   })
 
-  test('runs a store of the user', async () => {
+  test('the simulator runs a store of the user', async () => {
     const report = await simulate({ seed: 3, store: (clock) => memoryStore({ clock }) })
     expect(report.ok, String(report)).toBe(true)
     expect(report.counts.handovers).toBeGreaterThan(0)
   })
 
-  test('finds a compare-and-swap backend that never compares', async () => {
+  test('the simulator detects a compare-and-swap backend that never compares', async () => {
     const backend = (compares: boolean) => (): CompareAndSwap => {
       const values = new Map<string, { value: string; version: string }>()
       let writes = 0
@@ -47,13 +47,13 @@ describe('the simulator', () => {
   })
 
   test.each([{}, { seed: 1.5 }, { seed: 1, store: 'file' }, { seed: 1, faults: ['crashs'] }, { seed: 1, hours: 0 }])(
-    'refuses %j',
+    'simulate rejects the options %j',
     async (options) => {
       await expect(simulate(options as SimulationOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
     },
   )
 
-  test('sees fencing hold where clocks run wrong by more than the electors allow for', async () => {
+  test('fencing holds in the simulator when clocks drift by more than the electors allow for', async () => {
     const reports = []
     for (let seed = 1; seed <= 10; seed += 1) reports.push(await simulate({ seed, clocksBeyondBound: true }))
     for (const report of reports) expect(report.ok, String(report)).toBe(true)
@@ -63,7 +63,7 @@ describe('the simulator', () => {
 
   const settings = engineMutants.flatMap((mutant) => (mutant.in ? [{ name: mutant.name, options: mutant.in }] : []))
   test.each(settings)(
-    'is silent on the real engine where it finds the mutant "$name"',
+    'the simulator reports no violation in the real engine with the options of the mutant "$name"',
     { timeout: 120_000 },
     async ({ options }) => {
       for (let seed = 1; seed <= 4; seed += 1) {
@@ -73,7 +73,7 @@ describe('the simulator', () => {
     },
   )
 
-  test('lets only a crash pass between a leader and its successor within the bound', async () => {
+  test('a successor leads within the bound after a crash in the simulator', async () => {
     for (const store of ['memory', 'swap-watched', 'cas-watched', 'cas-polled'] as const) {
       const report = await simulate({ seed: 21, store, faults: ['crash'], faultEveryMs: 120_000, hours: 2 })
       expect(report.ok, String(report)).toBe(true)
@@ -81,7 +81,7 @@ describe('the simulator', () => {
     }
   })
 
-  test('changes no leader where nothing goes wrong', async () => {
+  test('the leader never changes in a simulation without faults', async () => {
     for (const store of ['memory', 'swap-watched', 'cas-watched', 'cas-polled'] as const) {
       const report = await simulate({ seed: 2, store, faults: [] })
       expect(report.ok, String(report)).toBe(true)
@@ -90,7 +90,7 @@ describe('the simulator', () => {
   })
 })
 
-/** A store that frees every lease after half of the duration that it shows. */
+/** A store that frees every lease after half of its recorded duration. */
 function forgetful(clock: Clock): LeaseStore {
   const store = memoryStore({ clock })
   const half = <T extends { leaseDurationMs: number }>(claim: T): T => ({

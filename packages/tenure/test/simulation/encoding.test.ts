@@ -33,7 +33,7 @@ const setup: Setup = {
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
 
-test('a scene that was read is the one that was written, in whatever state', () => {
+test('any model state is decoded as it was encoded', () => {
   const encoding = new Encoding(setup)
   const known = new Set<string>()
   const waiting: Scene[] = [firstScene(2, 1)]
@@ -51,7 +51,7 @@ test('a scene that was read is the one that was written, in whatever state', () 
   expect(known.size).toBeGreaterThan(600)
 })
 
-test('how names are spelled and where terms begin makes no other scene', () => {
+test('states that differ only in the spelling of names and in the first term have the same encoding', () => {
   const encoding = new Encoding(setup)
   const record = (version: string, term: number) => ({
     election: 'e',

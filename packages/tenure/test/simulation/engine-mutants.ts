@@ -1,7 +1,7 @@
 import type { SimulationOptions } from '../../src/simulation/index.ts'
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
-/** A planted mistake of the engine, and the circumstances that bring it to light. */
+/** A mutant of the engine, and the simulation options that reveal it. */
 export interface EngineMutant extends Mutation {
   readonly in?: Omit<SimulationOptions, 'seed'>
 }
@@ -23,14 +23,14 @@ export const engineMutants: readonly EngineMutant[] = [
     replace: 'sentAtMs: heldNow(s),',
   },
   {
-    name: 'count from the read that resolved an unknown outcome',
+    name: 'count a grant from the read that resolved an unknown outcome',
     file: election,
     find: '    return claimGrant(s, effects, record, record.leaseDurationMs)',
     replace: `    s.attempt = { ...attempt, firstSentAtMs: heldNow(s) }
     return claimGrant(s, effects, record, record.leaseDurationMs)`,
   },
   {
-    name: 'release whatever the record shows',
+    name: 'release the record that the store shows instead of the own grant',
     file: 'stores/rules.ts',
     find: '  const record = matching(current, claim)\n  return record ?',
     replace: '  void claim\n  const record = current.record\n  return record ?',
@@ -79,19 +79,19 @@ export const engineMutants: readonly EngineMutant[] = [
     ],
   },
   {
-    name: 'take a wall clock that was set for a sleep',
+    name: 'treat a wall clock that was set as a sleep',
     file: 'sleep-meter.ts',
     find: 'const sleptMs = bootMs - nowMs - this.#bootAheadMs',
     replace: 'const sleptMs = 0 * bootMs + this.#sleptMs + Math.abs(wallMs - nowMs - this.#wallAheadMs)',
   },
   {
-    name: 'do not count sleep',
+    name: 'do not count time asleep',
     file: 'sleep-meter.ts',
     find: '    this.#sleptMs = sleptMs\n',
     replace: '    void sleptMs\n',
   },
   {
-    name: 'drop the epoch guard',
+    name: 'accept answers of an earlier epoch',
     file: election,
     find: '      if (flight?.id !== input.call) return',
     replace: '      if (!flight) return',
@@ -102,7 +102,7 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { faults: ['fading'] },
   },
   {
-    name: 'send renewals after belief ended',
+    name: 'send renewals after the belief has ended',
     file: election,
     find: "  if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')",
     replace: '',
@@ -111,32 +111,32 @@ export const engineMutants: readonly EngineMutant[] = [
     ],
   },
   {
-    name: 'end leadership by a flag that a timer clears',
+    name: 'end leadership with a flag that a timer clears',
     file: 'election-state.ts',
     find: "return state.phase === 'leading' && heldMs < deadlineOf(state)",
     replace: "return state.phase === 'leading' && heldMs < Infinity",
   },
   {
-    name: 'leave the abort of the signal to a timer',
+    name: 'abort the signal only by a timer',
     file: 'leadership.ts',
     find: '      else answerByClock(this.#controller.signal, () => void this.isLeader())\n',
     replace: '',
     in: { faults: ['pause'] },
   },
   {
-    name: 'release while work runs',
+    name: 'release the lease while work runs',
     file: election,
     find: '      s.work = input.pending',
     replace: '      s.work = 0',
   },
   {
-    name: 'run a round of which the elector knows nothing',
+    name: 'run a round of work that the elector does not track',
     file: 'styles/manager.ts',
     find: '    leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))\n',
     replace: '',
   },
   {
-    name: 'wind down before everything that listens to the end was called',
+    name: 'wind down before all listeners of the end were called',
     file: election,
     find: 'function take(s: Draft, effects: Effects, input: Input): void {\n',
     replace:
@@ -144,7 +144,7 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { faults: ['stop', 'step-down', 'pause'] },
   },
   {
-    name: 'campaign while work of the last term runs',
+    name: 'campaign while work of the previous term runs',
     file: election,
     find: '  if (s.work > 0 && s.nowMs < ending.drainUntilMs) return',
     replace: '  if (s.work > 0 && ending.voluntary && s.nowMs < ending.drainUntilMs) return',
@@ -162,7 +162,7 @@ export const engineMutants: readonly EngineMutant[] = [
     ],
   },
   {
-    name: 'release under work that did not settle in time',
+    name: 'release the lease under work that did not settle in time',
     file: election,
     find: "  if (s.work > 0 && ending.next === 'campaign') return leaveToExpire(s, effects, ending)\n",
     replace: '',
@@ -170,20 +170,20 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { faults: ['pause', 'stop', 'step-down', 'hang'] },
   },
   {
-    name: 'keep the timer of the version before',
+    name: 'keep the expiry timer of the previous version',
     file: election,
     find: 'seenAtMs: sight.atMs',
     replace: 'seenAtMs: s.view?.seenAtMs ?? s.nowMs',
   },
   {
-    name: 'start the timer at a poll instead of at the first sight',
+    name: 'start the expiry timer at a poll instead of at the first observation',
     file: election,
     find: 'seenAtMs: sight.atMs',
     replace: 'seenAtMs: s.nowMs',
     in: { store: 'cas-polled', faults: ['crash'] },
   },
   {
-    name: 'restart the timer on a replayed version',
+    name: 'restart the expiry timer on a replayed version',
     file: election,
     find: '    if (from.watched && known) return\n',
     replace: '',
@@ -191,31 +191,31 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { store: 'cas-watched', faults: ['crash'], replays: true },
   },
   {
-    name: 'wait less than the whole duration',
+    name: 'wait for less than the whole lease duration',
     file: election,
     find: 'durationOf(s, record)',
     replace: 'durationOf(s, record) * 0.9',
   },
   {
-    name: 'wait the own duration instead of the one in the record',
+    name: 'wait for the own lease duration instead of the recorded one',
     file: election,
     find: 'durationOf(s, record)',
     replace: 's.settings.leaseDurationMs',
   },
   {
-    name: 'treat a vanished record as free',
+    name: 'treat a missing record as free',
     file: election,
     find: 'holdsForMs: from.retryAfterMs ?? heldForMs(s)',
     replace: 'holdsForMs: 0',
   },
   {
-    name: 'never notice that a record vanished',
+    name: 'never notice that a record is missing',
     file: election,
     find: 'else if (s.settings.terms && (s.highestTerm > 0 || s.view))',
     replace: 'else if (s.settings.terms && s.nowMs < 0)',
   },
   {
-    name: 'grant although a later term is known',
+    name: 'grant a lease although a later term is known',
     file: 'stores/rules.ts',
     find: '  if (current.highestTerm > claim.afterTerm) return { answer: refused(current) }\n',
     replace: '',
@@ -227,7 +227,7 @@ export const engineMutants: readonly EngineMutant[] = [
     replace: '    afterTerm: 0,\n    ...expired,',
   },
   {
-    name: 'read again before the compare-and-swap of a take-over',
+    name: 'read again before the compare-and-swap of a takeover',
     file: 'stores/rules.ts',
     find: 'if ((record?.version ?? absentVersion) === expiredVersion) return true',
     replace: 'if (expiredVersion !== undefined) return true',
@@ -246,21 +246,21 @@ export const engineMutants: readonly EngineMutant[] = [
       's.grant = { ...grant, record, adoptions, sentAtMs: flight.sentAtMs, renewAtMs: flight.startedAtMs + settings.renewIntervalMs }',
   },
   {
-    name: 'take what a clone of this process wrote for an own write',
+    name: "treat a clone's write as an own write",
     file: election,
     find: '  return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)\n',
     replace: '  return marked && s.nowMs < 0\n',
     in: { faults: ['clone'] },
   },
   {
-    name: 'draw attempts from what clones share',
+    name: 'draw attempt ids from state that clones share',
     file: 'elector.ts',
     find: 'fresh: () => clock.randomId(),',
     replace: 'fresh: () => `${this.identity}.${this.#state.calls}`,',
     in: { faults: ['clone', 'step-down'] },
   },
   {
-    name: 'release the lease that a clone of this process holds',
+    name: 'release the lease that a clone holds',
     file: election,
     find: ' && hasOwnMark(s, record)\n}\n\nfunction hasOwnMark',
     replace: ' && ownOf(s, record) !== undefined\n}\n\nfunction hasOwnMark',
@@ -268,14 +268,14 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { faults: ['clone'] },
   },
   {
-    name: "take an own renewal that was answered late for a clone's",
+    name: "treat an own renewal that was answered late as a clone's write",
     file: election,
     find: 'sent: [...own.sent.slice(1 - sentMarksLimit), mark]',
     replace: 'sent: [mark]',
     in: { faults: ['lossy', 'deaf', 'errors'] },
   },
   {
-    name: 'report a late grant of the own as that of another leader',
+    name: 'report a late grant of an own attempt as another leader',
     file: election,
     find: ' && !ownOf(s, record)) announce',
     replace: ') announce',
@@ -300,7 +300,7 @@ export const engineMutants: readonly EngineMutant[] = [
     replace: 'if (ending.term > 0) return enterStopped',
   },
   {
-    name: 'spin while a release is to be tried again',
+    name: 'spin while a release must be retried',
     file: 'election-state.ts',
     find: '(s.ending?.voluntary && !releasing)',
     replace: 's.ending?.voluntary',
@@ -320,28 +320,28 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { faults: ['lost-call'] },
   },
   {
-    name: 'cut a renewal shorter than answers take',
+    name: 'time a renewal out sooner than answers take',
     file: election,
     find: 'return Math.max(leftMs / 2, Math.min(leftMs - retryMs / 2, usualMs))',
     replace: 'return retryMs',
     in: { slow: true, faults: [] },
   },
   {
-    name: 'cut a candidate’s call shorter than answers take',
+    name: "time a candidate's call out sooner than answers take",
     file: election,
     find: 'return Math.min(mostMs, Math.max(retryIntervalMs, leftMs))',
     replace: 'return Math.min(mostMs, leftMs, retryIntervalMs)',
     in: { slow: true, faults: [] },
   },
   {
-    name: 'write what was judged over what is there now',
+    name: 'write the decision over a newer state',
     file: 'stores/swap.ts',
     find: 'await server.swap(election, over, verdict.write, left())',
     replace: 'await server.swap(election, await server.find(election, call), verdict.write, left())',
     in: { store: 'swap-watched' },
   },
   {
-    name: 'keep the highest term in the record only',
+    name: 'keep the highest term only in the record',
     file: 'simulation/simulated-swap.ts',
     find: '{ ...found(election), record: undefined }',
     replace: '{ ...nothing, record: undefined }',

@@ -5,39 +5,39 @@ import { Fingerprints, hashOf } from '../../src/simulation/explore/fingerprints.
 const small: ExploreOptions = { watch: false, leaseTicks: 6 }
 
 describe('explore()', () => {
-  test('covers two electors without a fault: one leads, and goes on leading', async () => {
+  test('explore covers two electors without a fault: one elector leads and continues to lead', async () => {
     const report = await explore({ ...small, budget: 0 })
     expect(report.ok && report.complete, String(report)).toBe(true)
     expect(report.counts).toMatchObject({ handovers: 0, expiries: 0, superseded: 0, faults: {} })
     expect(report.counts.grants).toBeGreaterThan(0)
   })
 
-  test('gives the same report each time', async () => {
+  test('explore returns the same report for the same options', async () => {
     const options: ExploreOptions = { ...small, faults: ['touched-record'], states: 1_000 }
     const [one, other] = [await explore(options), await explore(options)]
     expect(String(other)).toBe(String(one))
     expect(one.counts.faults['touched-record']).toBeGreaterThan(0)
   })
 
-  test('says that it was not complete when a bound is reached', async () => {
+  test('explore reports an incomplete search when a limit is reached', async () => {
     const report = await explore({ ...small, faults: ['crash'], states: 100 })
     expect(report).toMatchObject({ ok: true, complete: false })
-    expect(String(report)).toMatch(/^NOT complete: the bound of 100 states was reached/)
+    expect(String(report)).toMatch(/^NOT complete: the limit of 100 states was reached/)
   })
 
-  test('sees a hand-over after a step-down', async () => {
+  test('explore covers a handover after a step-down', async () => {
     const report = await explore({ ...small, faults: ['step-down'], states: 2_000 })
     expect(report.ok, String(report)).toBe(true)
     expect(report.counts.handovers).toBeGreaterThan(0)
   })
 
-  test('tells a way in words', () => {
+  test('retrace describes a trace in words', () => {
     const story = retrace(small, [0])
     expect(story).toMatch(/^tick {2}\(a lease has 6\)\n {3}0 {2}a starts\n {6}a sends acquire after term 0$/)
   })
 
-  test('refuses a way that is not possible with these options', () => {
-    expect(() => retrace(small, [0, 999])).toThrow(/step 2 is not possible/)
+  test('retrace rejects a trace that does not exist with these options', () => {
+    expect(() => retrace(small, [0, 999])).toThrow(/step 2 does not exist/)
   })
 
   test.each([
@@ -51,12 +51,12 @@ describe('explore()', () => {
     [{ faults: ['watch-end'], watch: false }, 'faults'],
     [{ rates: [2] }, 'rates'],
     [{ seconds: 0 }, 'seconds'],
-  ])('refuses %j', async (options, option) => {
+  ])('explore rejects the options %j', async (options, option) => {
     await expect(explore(options as ExploreOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION', option })
   })
 })
 
-test('fingerprints are found again, also after the set has grown', () => {
+test('fingerprints are still found after the set has grown', () => {
   const known = new Fingerprints()
   const prints = Array.from({ length: 20_000 }, (_, index) => hashOf(Uint8Array.of(index & 255, index >> 8, 7)))
   expect(prints.filter(([low, high]) => known.add(low, high))).toHaveLength(prints.length)

@@ -3,22 +3,22 @@ import type { ExploreOptions } from '../../src/simulation/explore.ts'
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import { engineMutants } from './engine-mutants.ts'
 
-/** How many states the exploration may look at before it must have found a mutant, where nothing else is said. */
+/** The default limit of states within which the model checker must detect a mutant. */
 export const mutantStates = 60_000
 
 const election = 'election.ts'
 
-/** Mistakes that no fleet is needed for: something never ends, or ends by itself. */
+/** Mutants that need no fleet: something never ends, or ends without a cause. */
 const endings: readonly Mutation[] = [
   {
-    name: 'hang in the end of a term that somebody else took',
+    name: 'never finish ending a term that another candidate took over',
     file: election,
     find: '  if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)\n',
     replace:
       "  if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)\n  if (ending.reason === 'superseded') return\n",
   },
   {
-    name: 'never stop a standby that was told to',
+    name: 'never stop a standby that was told to stop',
     file: election,
     find: '  if (s.stopUntilMs !== undefined) return finishStop(s, effects, s.stopUntilMs)\n',
     replace: '  if (s.stopUntilMs !== undefined) return\n',
@@ -31,20 +31,20 @@ const endings: readonly Mutation[] = [
       "  if (ending.next !== 'stop' || ending.voluntary) effects.push({ type: 'lost', term: ending.term, reason: ending.reason })\n",
   },
   {
-    name: 'give leadership up by itself',
+    name: 'step down without a cause',
     file: election,
     find: '    if (flight.carry === undefined) return\n',
     replace: "    if (flight.carry === undefined) return endLeadership(s, effects, 'released')\n",
   },
   {
-    name: 'ask again and again in no time',
+    name: 'retry without a delay',
     file: election,
     find: 's.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))',
     replace: 's.tryAtMs = s.nowMs',
   },
 ]
 
-/** The engine's mutants, and those of the rules that stores share. */
+/** The engine's mutants, and those of the rules that all stores share. */
 export const mutants: readonly Mutation[] = [
   ...engineMutants,
   ...endings,
@@ -55,20 +55,20 @@ const polled: ExploreOptions = { watch: false, leaseTicks: 6 }
 const watched: ExploreOptions = { leaseTicks: 6 }
 const ownClock: ExploreOptions = { ...polled, expiry: 'own-clock' }
 
-/** The mutants that `explore()` must find, by name, and in which circumstances. */
+/** The mutants that `explore()` must detect, by name, with the options that reveal them. */
 export const exploredMutants: { readonly [name: string]: ExploreOptions } = {
   'do not raise the term': { ...polled, faults: ['crash'] },
-  'send renewals after belief ended': { ...polled, faults: ['stall'] },
-  'end leadership by a flag that a timer clears': { ...polled, faults: ['stall'] },
-  'release while work runs': { ...polled, faults: ['stop'] },
-  'wind down before everything that listens to the end was called': { ...polled, faults: ['stop'] },
-  'campaign while work of the last term runs': { ...polled, faults: ['stall'] },
-  'release under work that did not settle in time': { ...polled, faults: ['step-down'] },
-  'keep the timer of the version before': { ...watched, budget: 0 },
-  'start the timer at a poll instead of at the first sight': { ...polled, faults: ['crash'] },
-  'wait less than the whole duration': { ...polled, leaseTicks: 12, faults: ['stall'] },
-  'treat a vanished record as free': { ...polled, faults: ['deleted-record'] },
-  'never notice that a record vanished': { ...polled, faults: ['deleted-record'] },
+  'send renewals after the belief has ended': { ...polled, faults: ['stall'] },
+  'end leadership with a flag that a timer clears': { ...polled, faults: ['stall'] },
+  'release the lease while work runs': { ...polled, faults: ['stop'] },
+  'wind down before all listeners of the end were called': { ...polled, faults: ['stop'] },
+  'campaign while work of the previous term runs': { ...polled, faults: ['stall'] },
+  'release the lease under work that did not settle in time': { ...polled, faults: ['step-down'] },
+  'keep the expiry timer of the previous version': { ...watched, budget: 0 },
+  'start the expiry timer at a poll instead of at the first observation': { ...polled, faults: ['crash'] },
+  'wait for less than the whole lease duration': { ...polled, leaseTicks: 12, faults: ['stall'] },
+  'treat a missing record as free': { ...polled, faults: ['deleted-record'] },
+  'never notice that a record is missing': { ...polled, faults: ['deleted-record'] },
   'never raise afterTerm': { ...polled, faults: ['crash'] },
   'treat a refused renewal of the own record as a loss': { ...polled, faults: ['touched-record'] },
   'treat a refused renewal of the own record as an extension': {
@@ -78,106 +78,121 @@ export const exploredMutants: { readonly [name: string]: ExploreOptions } = {
   },
   'end leadership on one failed renewal': { ...polled, faults: ['failed'] },
   'leave no time for another renewal': { ...polled, faults: ['lost'] },
-  "take an own renewal that was answered late for a clone's": { ...polled, faults: ['lost'] },
+  "treat an own renewal that was answered late as a clone's write": { ...polled, faults: ['lost'] },
   'ignore drift': { ...polled, rates: [0.875, 1.125], faults: ['stall'] },
   'forget to close the watch': { ...watched, faults: ['stop'] },
   'count a grant from the reply': { ...polled, budget: 2, faults: ['stall'] },
   'count a renewal from the reply': { ...ownClock, budget: 2, faults: ['late', 'stall'], states: 200_000 },
-  'count from the read that resolved an unknown outcome': { ...ownClock, budget: 2, faults: ['lost', 'stall'] },
-  'drop the epoch guard': { ...polled, faults: ['late'] },
-  'spin while a release is to be tried again': { ...polled, budget: 2, faults: ['failed', 'stop'] },
+  'count a grant from the read that resolved an unknown outcome': { ...ownClock, budget: 2, faults: ['lost', 'stall'] },
+  'accept answers of an earlier epoch': { ...polled, faults: ['late'] },
+  'spin while a release must be retried': { ...polled, budget: 2, faults: ['failed', 'stop'] },
   'stop campaigning after a loss': { ...polled, faults: ['stall'] },
-  'release whatever the record shows': { ...polled, budget: 2, faults: ['step-down', 'doubled'] },
+  'release the record that the store shows instead of the own grant': {
+    ...polled,
+    budget: 2,
+    faults: ['step-down', 'doubled'],
+  },
   'use the same attempt again after a release': { ...polled, budget: 2, faults: ['step-down'], states: 200_000 },
   'grant the same attempt again after a release': { ...polled, faults: ['step-down'] },
-  'grant although a later term is known': { ...polled, budget: 2, faults: ['late', 'crash'] },
-  'read again before the compare-and-swap of a take-over': {
+  'grant a lease although a later term is known': { ...polled, budget: 2, faults: ['late', 'crash'] },
+  'read again before the compare-and-swap of a takeover': {
     ...polled,
     budget: 2,
     faults: ['late', 'stall'],
     states: 200_000,
   },
-  'hang in the end of a term that somebody else took': { ...polled, faults: ['deleted-record'] },
-  'never stop a standby that was told to': { ...polled, faults: ['stop'] },
+  'never finish ending a term that another candidate took over': { ...polled, faults: ['deleted-record'] },
+  'never stop a standby that was told to stop': { ...polled, faults: ['stop'] },
   'stop without reporting a loss': { ...polled, budget: 2, faults: ['stop', 'stall'] },
-  'give leadership up by itself': { ...polled, budget: 0 },
-  'ask again and again in no time': { ...polled, budget: 0 },
-  'the term is not raised': { ...polled, faults: ['crash'] },
-  'the holder’s name is enough to get its grant again': { ...ownClock, faults: ['stall', 'doubled'] },
+  'step down without a cause': { ...polled, budget: 0 },
+  'retry without a delay': { ...polled, budget: 0 },
+  'acquire does not raise the term': { ...polled, faults: ['crash'] },
+  'acquire returns a grant to any attempt of its holder': { ...ownClock, faults: ['stall', 'doubled'] },
   'a repeated attempt extends its lease in the memory store': { ...polled, faults: ['doubled'] },
   'a repeated attempt extends its lease in the cas store': { ...polled, faults: ['doubled'] },
-  'afterTerm is ignored': { ...polled, budget: 2, faults: ['step-down'] },
-  'expiredVersion is ignored': { ...polled, faults: ['crash', 'stall'] },
-  'any expiredVersion will do': { ...polled, faults: ['crash', 'stall'] },
-  'no expiredVersion is needed': { ...polled, faults: ['crash', 'stall'] },
-  'a lease never runs out': { ...ownClock, faults: ['crash'] },
-  'a release is accepted from anybody': { ...polled, budget: 2, faults: ['step-down', 'doubled'] },
-  'a release changes nothing': { ...polled, faults: ['step-down'] },
-  'a refusal does not show the record': { ...polled, faults: ['step-down', 'doubled'] },
+  'acquire ignores afterTerm': { ...polled, budget: 2, faults: ['step-down'] },
+  'acquire ignores expiredVersion': { ...polled, faults: ['crash', 'stall'] },
+  'acquire accepts any expiredVersion': { ...polled, faults: ['crash', 'stall'] },
+  'acquire takes over a held lease without expiredVersion': { ...polled, faults: ['crash', 'stall'] },
+  'a lease never expires': { ...ownClock, faults: ['crash'] },
+  'release accepts any claim': { ...polled, budget: 2, faults: ['step-down', 'doubled'] },
+  'release writes nothing': { ...polled, faults: ['step-down'] },
+  'a refusal has no record': { ...polled, faults: ['step-down', 'doubled'] },
 }
 
-const outside = 'It is outside the driver, which is given clocks, names and requests.'
-const noClone = 'No process is copied here.'
-const slow = 'It takes answers that all take longer than a retry: then there are too many states to see all.'
-const twice = 'It is guarded twice: no elector of this engine sends such a claim, however late or often it arrives.'
-const shown = 'No decision reads it.'
-const oneLength = 'All leases are of one length here.'
-const notForgotten = 'No elector forgets an election. People and tools do.'
+const outside = 'The mutant is outside the driver, in its clocks, names, or requests.'
+const noClone = 'The model has no clones.'
+const slow =
+  'The mutant needs answers that all take longer than a retry. The model then has too many states to explore.'
+const twice =
+  'Two rules guard against this: no elector of this engine sends such a claim, however late or often it arrives.'
+const shown = 'No decision reads this field.'
+const oneLength = 'All leases in the model have the same duration.'
+const notForgotten = 'No elector calls forget. Only people and tools do.'
 
-/** Those that it does not find, and why that is no hole. The simulator or the conformance suite finds each. */
+/**
+ * The mutants that the model checker does not detect, and why that leaves no gap. The simulator or the conformance
+ * suite detects each.
+ */
 export const unexploredMutants: { readonly [name: string]: string } = {
   'trust the wall clock': outside,
-  'take a wall clock that was set for a sleep': outside,
-  'do not count sleep': outside,
-  'leave the abort of the signal to a timer': outside,
-  'run a round of which the elector knows nothing': outside,
-  'write what was judged over what is there now': outside,
-  'keep the highest term in the record only': outside,
+  'treat a wall clock that was set as a sleep': outside,
+  'do not count time asleep': outside,
+  'abort the signal only by a timer': outside,
+  'run a round of work that the elector does not track': outside,
+  'write the decision over a newer state': outside,
+  'keep the highest term only in the record': outside,
   'create a record without comparing the highest term': outside,
-  'draw attempts from what clones share': noClone,
-  'take what a clone of this process wrote for an own write': noClone,
-  'release the lease that a clone of this process holds': noClone,
-  'report a late grant of the own as that of another leader': shown,
-  'a held record is forgotten': notForgotten,
-  'a release is forgotten whatever its version': notForgotten,
-  'restart the timer on a replayed version': 'Each replay costs a lease at most: it takes many to keep everybody out.',
-  'wait the own duration instead of the one in the record': oneLength,
-  'cut a renewal shorter than answers take': slow,
-  'cut a candidate’s call shorter than answers take': slow,
-  'terms go on beyond the safe integers': 'Terms count from the lowest that is known.',
-  'an attempt is granted again after its release': twice,
-  'an attempt gets a new term after its release': twice,
-  'an attempt is granted again after its lease ran out': 'Belief counts from the first sending, so it is over by then.',
-  'an attempt is enough to get another holder’s grant': twice,
-  'a repeated attempt is refused': 'A candidate that is refused its own grant waits until it has run out.',
-  'afterTerm is ignored in a take-over': 'No version returns, so whoever names one that is there knows its term.',
-  'a candidate’s word counts more than the store’s own clock': 'Candidates wait for as long as the store does.',
-  'a lease runs out a moment early': 'It is less than a tick.',
-  'a released record is taken for held': 'It costs a lease: somebody leads within three all the same.',
-  'a removed record is taken for free on the store’s clock': 'Candidates wait by themselves when a record vanished.',
-  'a removed record is taken for free by candidates': 'Candidates wait by themselves when a record vanished.',
-  'a removed record of term 0 is taken for free by candidates': 'No other program begins with term 0 here.',
-  'the carry is lost on acquire': shown,
-  'metadata is lost': shown,
-  'a renewal revives a lease that ran out': 'An answer after belief ended extends nothing: it costs time alone.',
+  'draw attempt ids from state that clones share': noClone,
+  "treat a clone's write as an own write": noClone,
+  'release the lease that a clone holds': noClone,
+  'report a late grant of an own attempt as another leader': shown,
+  'forget removes a held record': notForgotten,
+  'forget ignores the version of the claim': notForgotten,
+  'restart the expiry timer on a replayed version':
+    'Each replay costs at most one lease, so it takes many replays to prevent a leader.',
+  'wait for the own lease duration instead of the recorded one': oneLength,
+  'time a renewal out sooner than answers take': slow,
+  "time a candidate's call out sooner than answers take": slow,
+  'acquire grants terms beyond the safe integers': 'Terms in the model count from the lowest known term.',
+  'acquire returns a released grant to its attempt': twice,
+  'acquire grants a new term to a released attempt': twice,
+  'acquire returns an expired grant to its attempt':
+    'Belief counts from the first transmission, so it has already ended.',
+  'acquire returns a grant to another holder with the same attempt': twice,
+  'acquire refuses a repeated attempt': 'A candidate whose own grant is refused waits until that grant has expired.',
+  'acquire ignores afterTerm in a takeover':
+    'No version is reused, so a candidate that names the current version knows its term.',
+  'expiredVersion overrides the store’s own clock': 'Candidates wait for as long as the store does.',
+  'a lease expires a moment early': 'The error is smaller than a tick.',
+  'a released record counts as held': 'It costs one lease, and a candidate still leads within three.',
+  'a removed record counts as free in a store that judges expiry':
+    'Candidates wait on their own when a record is missing.',
+  'a removed record counts as free when candidates judge expiry':
+    'Candidates wait on their own when a record is missing.',
+  'a removed record of term 0 counts as free when candidates judge expiry':
+    'No other program starts with term 0 in the model.',
+  'acquire drops the checkpoint': shown,
+  'acquire drops the metadata': shown,
+  'renew revives an expired lease': 'An answer after the belief ended extends nothing, so it only costs time.',
   'renew and release are accepted with another holder': twice,
   'renew and release are accepted with another attempt': twice,
   'renew and release are accepted with a higher term': twice,
   'renew and release are accepted with a lower term': twice,
-  'renew and release are accepted with another version': 'An old renewal of the same term extends the record alone.',
+  'renew and release are accepted with another version': 'An old renewal of the same term only extends the record.',
   'renew and release are accepted after a release': twice,
-  'a release sets the carry': shown,
-  'a release loses the carry': shown,
-  'a renewal loses a carry that it does not name': shown,
-  'a renewal does not set the carry': shown,
-  'a renewal does not set an empty carry': shown,
+  'release overwrites the checkpoint': shown,
+  'release drops the checkpoint': shown,
+  'a renewal drops a checkpoint that it does not name': shown,
+  'a renewal does not write the checkpoint': shown,
+  'a renewal does not write an empty checkpoint': shown,
   'a renewal keeps the old duration': oneLength,
-  'a renewal does not say when it was made': shown,
-  'a renewal keeps the mark of the grant': 'That mark is known as an own one too.',
-  'a grant is valid for longer than was asked for': 'Nobody believes for longer than the record says.',
-  'retryAfterMs is too long': 'It is less than a tick.',
-  'retryAfterMs is left out': 'Candidates wait by themselves then.',
-  'retryAfterMs is not a number': 'It is read like one that is left out.',
-  'a refusal does not say no': 'What does not say yes is read as no.',
-  'a refusal does not tell the highest term': 'The record that it shows tells it, or the next one does.',
+  'a renewal does not update renewedAt': shown,
+  'a renewal keeps the write id of the grant': 'The elector knows that write id as its own too.',
+  'a grant is valid for longer than requested': 'No elector believes for longer than the record says.',
+  'retryAfterMs is too long': 'The error is smaller than a tick.',
+  'a refusal has no retryAfterMs': 'Candidates wait on their own.',
+  'retryAfterMs is not a number': 'Electors treat it as missing.',
+  'a refusal has no ok field': 'Electors treat everything but true as a refusal.',
+  'a refusal has no highest term': 'The record in the refusal, or the next record, contains the term.',
 }

@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
 import type { EngineMutant } from './engine-mutants.ts'
 
-/** The simulator must find every planted mistake within so many fleets of one hour. */
+/** The simulator must detect every mutant within this many fleets of one hour. */
 const seeds = 150
 
-/** Lets the simulator run an engine with a mistake in it until it breaks an invariant, which it must. */
+/** Simulates a mutant of the engine until it breaks an invariant, and fails if it never does. */
 export async function expectSimulatorFinds(mutation: EngineMutant): Promise<void> {
   const { simulation } = await loadMutant<{ simulation: typeof import('../../src/simulation/index.ts') }>(mutation, {
     simulation: 'simulation/index.ts',
@@ -16,5 +16,5 @@ export async function expectSimulatorFinds(mutation: EngineMutant): Promise<void
     violations.push(...report.violations)
     if (process.env['MUTANTS_VERBOSE'] && !report.ok) console.log(mutation.name, 'seed', seed, report.violations[0])
   }
-  expect(violations, `"${mutation.name}" survived ${seeds} fleets`).not.toEqual([])
+  expect(violations, `the simulator did not detect "${mutation.name}" in ${seeds} fleets`).not.toEqual([])
 }

@@ -1,7 +1,10 @@
 import { expect } from 'vitest'
 import { simulate, type Counts } from '../../src/simulation/index.ts'
 
-/** Simulates fleets of one hour each, faults on, and asserts that nothing went wrong and that enough was seen. */
+/**
+ * Simulates fleets of one hour each with faults. Asserts that no invariant broke and that every kind of event occurred
+ * often enough.
+ */
 export async function simulateFleetHours(firstSeed: number, hours: number): Promise<void> {
   const seen: Partial<Counts> = {}
   for (let seed = firstSeed; seed < firstSeed + hours; seed += 1) {
@@ -11,7 +14,7 @@ export async function simulateFleetHours(firstSeed: number, hours: number): Prom
       seen[name] = (seen[name] ?? 0) + count
     }
   }
-  // A run that saw none of these would prove nothing about them.
+  // A run without these events would prove nothing about them.
   const least: Partial<Counts> = {
     handovers: 10 * hours,
     expiries: 3 * hours,
@@ -32,6 +35,6 @@ export async function simulateFleetHours(firstSeed: number, hours: number): Prom
     clonesNoticed: hours / 4,
   }
   for (const [name, count] of Object.entries(least) as [keyof Counts, number][]) {
-    expect(seen[name], `${name} seen in ${hours} fleet-hours`).toBeGreaterThanOrEqual(count)
+    expect(seen[name], `${name} in ${hours} fleet-hours`).toBeGreaterThanOrEqual(count)
   }
 }

@@ -2,7 +2,7 @@ import type { Fields } from '../../src/election-fields.ts'
 
 const same = <T>(value: T) => value
 
-/** Everything as it is, but as much later as that: no time is rounded, no name is forgotten. */
+/** Maps every time of a state to a later moment. No time is rounded, and no name is dropped. */
 export function later(passedMs: number, heldPassedMs: number): Fields {
   const fields: Fields = {
     due: (ms) => ms - passedMs,

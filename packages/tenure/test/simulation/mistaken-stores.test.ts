@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { memoryStore, type CallOptions, type Clock, type CompareAndSwap, type LeaseStore } from '../../src/index.ts'
 import { simulate, type SimulationOptions, type SimulationReport } from '../../src/simulation/index.ts'
 
-/** A sound backend, apart from how it shows versions and in which way it fails. */
+/** A backend that is correct except for how it shows versions and how it fails. */
 function backend(show: (version: string) => unknown, more: object = {}): CompareAndSwap {
   const values = new Map<string, { value: string; version: string }>()
   let writes = 0
@@ -22,7 +22,7 @@ function backend(show: (version: string) => unknown, more: object = {}): Compare
   } as unknown as CompareAndSwap
 }
 
-/** Runs it, and shows what nobody has caught: in a program, that would end the process. */
+/** Runs a simulation and returns unhandled rejections, which would end the process of a real program. */
 async function run(options: Omit<SimulationOptions, 'seed'>) {
   const unhandled: unknown[] = []
   const note = (reason: unknown) => void unhandled.push(reason)
@@ -41,18 +41,15 @@ async function run(options: Omit<SimulationOptions, 'seed'>) {
   return outcome
 }
 
-describe('a backend whose answers are none', () => {
+describe('a backend with unusable answers', () => {
   test.each<[string, () => CompareAndSwap]>([
-    ['versions that are numbers', () => backend(Number)],
-    ['versions that are big integers', () => backend(BigInt)],
-    ['versions that are empty', () => backend(() => '')],
-    [
-      'versions that are empty in reads alone',
-      () => backend(String, { get: async () => ({ value: '{}', version: '' }) }),
-    ],
+    ['numbers as versions', () => backend(Number)],
+    ['big integers as versions', () => backend(BigInt)],
+    ['empty versions', () => backend(() => '')],
+    ['empty versions in reads only', () => backend(String, { get: async () => ({ value: '{}', version: '' }) })],
     ['no versions', () => backend(() => undefined, { putIfVersion: async () => true })],
     [
-      'versions that are numbers in reads alone',
+      'numbers as versions in reads only',
       () => {
         const sound = backend(String)
         return {
@@ -66,21 +63,21 @@ describe('a backend whose answers are none', () => {
         }
       },
     ],
-    ['values that are objects', () => backend(String, { get: async () => ({ value: {}, version: '1' }) })],
-  ])('%s: the simulation says so, and ends', async (_, makeBackend) => {
+    ['objects as values', () => backend(String, { get: async () => ({ value: {}, version: '1' }) })],
+  ])('simulate rejects with RECORD_INVALID when a backend returns %s', async (_, makeBackend) => {
     const { error } = await run({ backend: makeBackend })
     expect(error).toMatchObject({ code: 'RECORD_INVALID', retryable: false })
     expect(error?.message).toMatch(/^The backend under test .* must .*string/)
   })
 
-  test('what is wrong is said of the version: its type, and what it must be', async () => {
+  test('the error names the type of an invalid version and the required type', async () => {
     await expect(simulate({ seed: 7, backend: () => backend(Number) })).rejects.toThrow(
-      'The backend under test gave what no casStore can use: putIfVersion returned a number. It must return the new version as a non-empty string, or undefined if the condition did not hold.',
+      'The backend under test returned a value that no casStore can use: putIfVersion returned a number. It must return the new version as a non-empty string, or undefined if the condition did not hold.',
     )
   })
 })
 
-test('a store whose records have numbers as versions: the simulation says so, and ends', async () => {
+test('simulate rejects with RECORD_INVALID when the records of a store have numbers as versions', async () => {
   const store = (clock: Clock): LeaseStore => {
     const memory = memoryStore({ clock })
     return {
@@ -94,11 +91,11 @@ test('a store whose records have numbers as versions: the simulation says so, an
   const { error } = await run({ store })
   expect(error).toMatchObject({
     code: 'RECORD_INVALID',
-    message: expect.stringMatching(/^The store gave what no elector/),
+    message: expect.stringMatching(/^The store returned a value that no elector/),
   })
 })
 
-describe('a store or a backend that fails', () => {
+describe('a store or backend that fails', () => {
   const fails = () => {
     throw new Error('no such bucket')
   }
@@ -108,7 +105,7 @@ describe('a store or a backend that fails', () => {
     ['a backend that throws at once', { backend: () => backend(String, { get: fails, putIfVersion: fails }) }],
     ['a store that rejects', { store: (clock) => ({ ...memoryStore({ clock }), read: fails, acquire: fails }) }],
     ['a store that throws at once', { store: (clock) => ({ ...memoryStore({ clock }), read: fails, renew: fails }) }],
-  ])('%s: nobody leads, and the report shows why', async (_, options) => {
+  ])('nobody leads, and the report shows the error, with %s', async (_, options) => {
     const { report } = await run(options)
     expect(report?.ok).toBe(false)
     expect(String(report)).toContain('error: no such bucket')
@@ -131,13 +128,13 @@ describe('a store or a backend that fails', () => {
         }
       },
     ],
-  ])('a watch that %s costs speed and nothing else', async (_, store) => {
+  ])('a watch that %s only delays a takeover', async (_, store) => {
     const { report } = await run({ store, faults: ['crash', 'stop', 'touched-record'] })
     expect(String(report)).toMatch(/^seed 7: /)
   })
 })
 
-test('a store may be an instance of a class', async () => {
+test('simulate accepts a store that is an instance of a class', async () => {
   class Mine implements LeaseStore {
     readonly expiry = 'own-clock'
     readonly terms = true

@@ -1,8 +1,8 @@
-/** What `npm test` takes from each proof. `npm run test:all` does the whole. */
+/** The share of each proof that `npm test` runs. `npm run test:all` runs all of it. */
 export const everydayFleetHours = 30
 export const fleetHours = 1_000
 
-/** Every so many mutants one, beginning with the first. */
+/** One in this many mutants, starting with the first. */
 const everydayStep = 8
 
 export function everydayShare<T>(mutants: readonly T[]): T[] {

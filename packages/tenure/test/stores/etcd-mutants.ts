@@ -29,7 +29,7 @@ export const etcdMutations: readonly EtcdMutation[] = [
     file: 'stores/etcd.ts',
     find: '...(isKept ? [] : [',
     replace: '...(isKept || draft ? [] : [',
-    caughtBy: 'a removed record does not take its term along',
+    caughtBy: 'the highest term survives the removal of its record',
   },
   {
     name: 'a lower term overwrites the highest term',
@@ -50,7 +50,7 @@ export const etcdMutations: readonly EtcdMutation[] = [
     file: 'stores/etcd.ts',
     find: 'if (!succeeded) return',
     replace: 'if (!succeeded && !revision) return',
-    caughtBy: 'of many contenders for a released lease exactly one wins',
+    caughtBy: 'exactly one of many contenders wins a released lease',
   },
   {
     name: 'a refusal needs a second request to read the state',

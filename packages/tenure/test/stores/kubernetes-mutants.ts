@@ -43,7 +43,7 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     find: '(current) => judgeRelease(current, claim))',
     replace:
       '({ record, ...current }) => record ? { write: { ...record, released: true } } : judgeRelease({ ...current, record }, claim))',
-    caughtBy: 'a late release does not touch the successor',
+    caughtBy: 'a late release does not change the successor',
   },
   {
     name: 'a takeover overwrites a version that was just read instead of the expired one',
@@ -57,7 +57,7 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     file: 'kubernetes/codec/lease.ts',
     find: 'leaseTransitions: term,',
     replace: "leaseTransitions: lease?.spec['leaseTransitions'] ?? term,",
-    caughtBy: 'terms rise with every grant, to the same holder too',
+    caughtBy: 'terms rise with every grant, even to the same holder',
   },
   {
     name: 'a refused write counts as applied',
@@ -65,7 +65,7 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     find: 'if (overtaken) return { ok: false }',
     replace:
       "if (overtaken) return { ok: true, found: decodeLease({ ...body, metadata: { resourceVersion: '1' } }, election) }",
-    caughtBy: 'of many contenders for a released lease exactly one wins',
+    caughtBy: 'exactly one of many contenders wins a released lease',
   },
   {
     name: 'an attempt still counts after another program took the Lease',

@@ -26,7 +26,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
     file: statements,
     find: ' and version = cast(:version as bigint) and ${uniquePart} = :unique',
     replace: '',
-    caughtBy: 'of many renewals of one version exactly one wins',
+    caughtBy: 'exactly one of many renewals of the same version wins',
   },
   {
     name: 'a renewal keeps the version',
@@ -34,7 +34,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
     find: 'record = :record, version = ${version}, ends_at',
     replace: 'record = :record, version = lease.version, ends_at',
     also: counted,
-    caughtBy: 'a renewal keeps the grant and makes a new version',
+    caughtBy: 'a renewal keeps the grant and creates a new version',
   },
   {
     name: 'a first record overwrites any existing record',
@@ -49,14 +49,14 @@ export const postgresMutations: readonly PostgresMutation[] = [
         replace: 'on conflict (election) do update set term = excluded.term returning election)',
       },
     ],
-    caughtBy: 'of many contenders for a new election exactly one wins',
+    caughtBy: 'exactly one of many contenders wins a new election',
   },
   {
     name: 'the highest term is lost with the record',
     file: 'stores/postgres.ts',
     find: 'const kept = keptIn(election, row)',
     replace: 'const kept = record && keptIn(election, row)',
-    caughtBy: 'a removed record does not take its term along',
+    caughtBy: 'the highest term survives the removal of its record',
   },
   {
     name: 'a takeover ignores the separately stored term',

@@ -16,14 +16,14 @@ export const redisMutations: readonly RedisMutation[] = [
     file: script,
     find: "if ARGV[1] ~= version or ARGV[2] ~= (term and '=' .. term or '${absent}') then",
     replace: "if ARGV[1] == '?' then",
-    caughtBy: 'of many renewals of one version exactly one wins',
+    caughtBy: 'exactly one of many renewals of the same version wins',
   },
   {
     name: 'a record is overwritten without comparing its version',
     file: script,
     find: 'ARGV[1] ~= version or',
     replace: "ARGV[1] == '?' or",
-    caughtBy: 'renew and release of a removed record are refused and do not bring it back',
+    caughtBy: 'renew and release of a removed record are refused and do not recreate it',
   },
   {
     name: 'a takeover ignores the separately stored term',
@@ -44,7 +44,7 @@ export const redisMutations: readonly RedisMutation[] = [
     file: store,
     find: 'const kept = term === undefined ? undefined',
     replace: 'const kept = term === undefined || !record ? undefined',
-    caughtBy: 'a removed record does not take its term along',
+    caughtBy: 'the highest term survives the removal of its record',
   },
   {
     name: 'a version does not contain the write id',

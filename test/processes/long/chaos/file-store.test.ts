@@ -7,14 +7,14 @@ import { longestFaultMs, memberFaults } from '../../../chaos/member-faults.ts'
 import { deckOf, wreak } from '../../../chaos/wreak.ts'
 import { openFleet } from '../../../chaos/open-fleet.ts'
 
-describe('eight processes that are killed, paused, stalled and stopped at random', () => {
+describe('eight processes that are killed, paused, stalled, and stopped at random', () => {
   const runMs = Number(process.env['TENURE_CHAOS_SECONDS'] ?? 60) * 1e3
   const seed = Number(process.env['TENURE_CHAOS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   const { leaseDurationMs } = tightTimings
   const longestMs = longestFaultMs(leaseDurationMs)
 
   test(
-    `lead one at a time for ${runMs / 1e3} s, lose no write, and clean up`,
+    `eight processes lead one at a time for ${runMs / 1e3} s of faults, lose no write, and clean up`,
     { timeout: runMs + 60_000 },
     async () => {
       const fleet = await openFleet({ size: 8, timings: tightTimings, dawdleMs: 2 * leaseDurationMs })
@@ -45,13 +45,13 @@ describe('eight processes that are killed, paused, stalled and stopped at random
       })
       expect(findViolations(lives, fleet.guard), how).toEqual([])
       expect(await fleet.list(), how).toEqual(cleanDirectory)
-      // One of the leader, one of a leader just killed, one of a claim just made.
+      // One socket of the leader, one of a leader that was just killed, and one of a new claim.
       expect(mostSockets, how).toBeLessThanOrEqual(3)
-      // A process that stands still with the lock in its hand holds up everybody, so a gap may last as long as a pause.
+      // A process that is paused while it holds the file lock blocks all others, so a gap may last as long as a pause.
       expect(saw.longestGapMs, how).toBeLessThan(longestMs + leaseDurationMs + 3_000)
       expect(healedMs, how).toBeLessThan(leaseDurationMs + 3_000)
 
-      // A run that saw little proves little.
+      // A run with few events proves little.
       const often = Math.floor(runMs / 20_000)
       expect(saw.byDeath, how).toBeGreaterThanOrEqual(often)
       expect(saw.byRelease, how).toBeGreaterThanOrEqual(often)
@@ -63,8 +63,8 @@ describe('eight processes that are killed, paused, stalled and stopped at random
   )
 })
 
-test('a fleet that is killed as a whole and started again has a leader at once, in a higher term', async () => {
-  // Nobody can wait for this lease within the test.
+test('a fleet that is killed and restarted as a whole has a leader at once, in a higher term', async () => {
+  // The lease is too long to expire within the test.
   const fleet = await openFleet({ size: 8, timings: { leaseDurationMs: 120_000 } })
   let { term } = await fleet.nextLeader(0)
   const tookMs: number[] = []
@@ -83,17 +83,17 @@ test('a fleet that is killed as a whole and started again has a leader at once, 
     'from the first campaign to a leader after all were killed:',
     tookMs.map((ms) => `${ms.toFixed(0)} ms`).join(', '),
   )
-  // Eight processes begin on these processors at the same time, so only the best figure is the store's own.
+  // Eight processes start on these cores at the same time, so only the best time shows the store itself.
   expect(Math.min(...tookMs)).toBeLessThan(500)
   expect(findViolations(await fleet.lives(), fleet.guard)).toEqual([])
   expect(await fleet.list()).toEqual(cleanDirectory)
 })
 
-describe('a leader that stood still for three leases', () => {
+describe('a leader that was stopped for three leases', () => {
   const timings = { leaseDurationMs: 2_000 }
   const stillMs = 3 * timings.leaseDurationMs
 
-  test('in its own code knows at the first question, its signal aborts, and its late write is refused', async () => {
+  test('a leader that blocked in its own code is told at its first isLeader() call, its signal aborts, and its late write is refused', async () => {
     const fleet = await openFleet({ size: 3, timings })
     const leader = await fleet.nextLeader(0)
     const { term } = leader
@@ -105,7 +105,7 @@ describe('a leader that stood still for three leases', () => {
     expect(findViolations(await fleet.lives(), fleet.guard)).toEqual([])
   })
 
-  test('because it was paused knows at the first question, and its late write is refused', async () => {
+  test('a leader that was paused is told at its first isLeader() call, and its late write is refused', async () => {
     const fleet = await openFleet({ size: 3, timings })
     const leader = await fleet.nextLeader(0)
     const { term } = leader

@@ -6,10 +6,10 @@ import { findViolations } from '../../../chaos/check.ts'
 import { cleanDirectory, Fleet, tightTimings, type FleetOptions } from '../../../chaos/fleet.ts'
 
 const { leaseDurationMs } = tightTimings
-// A slow disk must not make renewals fail whose replies are delayed.
+// With a slow disk, renewals with delayed replies must not fail.
 const patientTimings = { leaseDurationMs: 3_000, renewIntervalMs: 600, renewDeadlineMs: 2_790, retryIntervalMs: 400 }
 
-/** Each leads a fleet of three, which just elected its first leader, into one trap. */
+/** Each scenario takes a fleet of three with a new leader into one trap. */
 const scenarios = {
   async 'replies are slow, then calls hang'(fleet: Fleet) {
     const leader = await fleet.nextLeader(0)
@@ -35,11 +35,12 @@ const scenarios = {
     await delay(leaseDurationMs)
   },
   async 'the leader is paused'(fleet: Fleet) {
-    // More than once: a pause may hit just the moment between a question and its answer, and then proves nothing.
+    // Repeated, because a pause may fall between a question and its answer, and then proves nothing.
     for (let pauses = 0, term = 0; pauses < 3; pauses++) {
       const leader = await fleet.nextLeader(term)
       term = leader.term
-      // One that stands still with the lock in its hand holds up everybody, and leads to nothing.
+      // A process that is paused while it holds the file lock blocks all others, so the scenario continues without a
+      // successor.
       await leader.pause(fleet.nextLeader(term, 4 * leaseDurationMs).catch(() => {}))
       await delay(100)
     }
@@ -56,7 +57,7 @@ const scenarios = {
 
 const timingsOf: { readonly [scenario in keyof typeof scenarios]?: FleetOptions['timings'] } = {
   'replies are slow, then calls hang': patientTimings,
-  // The release arrives in the middle between two renewals of the next leader, which would notice it.
+  // The release arrives halfway between two renewals of the next leader, which would notice it.
   'a release arrives late': { ...tightTimings, renewIntervalMs: 900 },
 }
 
@@ -68,7 +69,7 @@ async function run(scenario: keyof typeof scenarios, options: Partial<FleetOptio
     await scenarios[scenario](fleet)
     await fleet.stop()
     const left = (await fleet.list()).filter((name) => !cleanDirectory.includes(name))
-    return [...findViolations(await fleet.lives(), fleet.guard), ...left.map((name) => `${name} was left behind`)]
+    return [...findViolations(await fleet.lives(), fleet.guard), ...left.map((name) => `${name} was not removed`)]
   } finally {
     await fleet.close()
   }
@@ -84,7 +85,7 @@ interface Mutant {
 
 const mutants: readonly Mutant[] = [
   {
-    name: 'belief is counted from the reply',
+    name: 'belief counts from the reply',
     scenario: 'replies are slow, then calls hang',
     edits: [{ file: 'election.ts', find: 'sentAtMs: flight.sentAtMs,', replace: 'sentAtMs: heldNow(s),' }],
     finds: /still led/,
@@ -102,7 +103,7 @@ const mutants: readonly Mutant[] = [
     finds: /still led/,
   },
   {
-    name: 'every failed connection counts as death',
+    name: "every failed connection counts as the leader's death",
     scenario: 'the sign of life is deleted',
     edits: [
       {
@@ -131,20 +132,20 @@ const mutants: readonly Mutant[] = [
     finds: /still led/,
   },
   {
-    name: 'the signal is not aborted',
+    name: 'the signal does not abort',
     scenario: 'the leader is paused',
     edits: [{ file: 'leadership.ts', find: '#controller?.abort(this.#loss)', replace: '#controller?.signal' }],
     finds: /before it had ended/,
   },
   {
-    name: 'the guard lets late writes pass',
+    name: 'the guard accepts late writes',
     scenario: 'the leader stalls before a write',
     edits: [],
     isFenced: false,
     finds: /^write \d+ \(term 1\) set/,
   },
   {
-    name: 'the socket of a dead leader stays',
+    name: 'the socket of a dead leader is not removed',
     scenario: 'the leader is killed',
     edits: [{ file: 'stores/file.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' }],
     finds: /\.sock was left behind/,
@@ -160,7 +161,7 @@ const mutants: readonly Mutant[] = [
   },
 ]
 
-/** Another one may win so late on a busy machine that the mistake does no harm: then it is tried again. */
+/** On a busy machine another process may win so late that the mutant has no effect. Then the scenario is repeated. */
 async function isNoticed({ scenario, edits, finds, isFenced = true }: Mutant): Promise<'noticed' | string[]> {
   const library = join(await buildMutant('tenure', edits), 'dist')
   for (let tries = 1; ; tries++) {
@@ -172,11 +173,11 @@ async function isNoticed({ scenario, edits, finds, isFenced = true }: Mutant): P
 
 const names = Object.keys(scenarios) as (keyof typeof scenarios)[]
 
-// Not all at once: a machine that is too busy ends the leaders that are to be caught.
+// One at a time, because on an overloaded machine the leaders that must be caught would lose their leases.
 describe.each(names)('when %s', (scenario) => {
   const planted = mutants.filter((mutant) => mutant.scenario === scenario)
 
-  test(`the library passes, and it is noticed if ${planted.map(({ name }) => name).join(', or ')}`, async () => {
+  test(`the real library passes, and the fleet detects the mutants: ${planted.map(({ name }) => name).join('; ')}`, async () => {
     const outcomes = await Promise.all([run(scenario), ...planted.map(isNoticed)])
     expect(outcomes).toEqual([[], ...planted.map(() => 'noticed')])
   })

@@ -7,25 +7,33 @@ import { buildMutant } from '../../../mutants/mutant.ts'
 
 const place = () => `file://${join(temporaryFolder(), 'leases')}`
 
-describe('three processes on files that are killed and paused through 200 times of their jobs', () => {
-  test('run none twice, no two at once, and leave none out', { timeout: 240_000 }, async () => {
-    const report = await runJobFleet({ url: place(), times: 200 })
-    expect(report.violations, JSON.stringify(report)).toEqual([])
-    expect(report.ran + report.lostBeforeBegin).toBeGreaterThanOrEqual(200)
-    expect(report.kills + report.pauses).toBeGreaterThan(5)
-    console.log(`files: ${JSON.stringify(report)}`)
-  })
+describe('three processes on files that are killed and paused through 200 slots of their jobs', () => {
+  test(
+    'three processes run no slot twice, run no two at the same time, and skip none',
+    { timeout: 240_000 },
+    async () => {
+      const report = await runJobFleet({ url: place(), times: 200 })
+      expect(report.violations, JSON.stringify(report)).toEqual([])
+      expect(report.ran + report.lostBeforeBegin).toBeGreaterThanOrEqual(200)
+      expect(report.kills + report.pauses).toBeGreaterThan(5)
+      console.log(`files: ${JSON.stringify(report)}`)
+    },
+  )
 
-  test('with one leader for all jobs, too', { timeout: 240_000 }, async () => {
-    const report = await runJobFleet({ url: place(), times: 96, sharedLeader: 'all-jobs' })
-    expect(report.violations, JSON.stringify(report)).toEqual([])
-    expect(report.ran + report.lostBeforeBegin).toBeGreaterThanOrEqual(96)
-  })
+  test(
+    'three processes with a shared leader run no slot twice, run no two at the same time, and skip none',
+    { timeout: 240_000 },
+    async () => {
+      const report = await runJobFleet({ url: place(), times: 96, sharedLeader: 'all-jobs' })
+      expect(report.violations, JSON.stringify(report)).toEqual([])
+      expect(report.ran + report.lostBeforeBegin).toBeGreaterThanOrEqual(96)
+    },
+  )
 })
 
-describe('a fleet of a library with a mistake', () => {
+describe('a fleet with a mutant of the library', () => {
   test.each(jobMutants.filter(({ isVirtual }) => !isVirtual))(
-    'is found: $name',
+    'a fleet detects the job mutant: $name',
     { timeout: 240_000 },
     async (mutant) => {
       const { find, replace, file, also = [], aheadMs, onlyPauses } = mutant

@@ -11,7 +11,7 @@ import { serve } from '../../../service/serve.ts'
 /** How much later than planned something may happen on a busy machine. */
 const slackMs = 1_000
 
-/** It stopped at its deadline, which counts from the sending of what it heard of last. */
+/** Checks that the leader stopped at its deadline, which counts from the sending of the last call that was answered. */
 function stoppedInTime({ events, elector }: Candidate): void {
   const lost = events.find(({ type }) => type === 'lost')
   const heard = events.findLast(({ type, atMs }) => /renewed|elected/.test(type) && atMs < (lost?.atMs ?? 0))
@@ -26,7 +26,7 @@ async function groupsOf(url: string): Promise<string[]> {
 
 describe('a service', () => {
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    test(`that is back within the deadline after ${signal}: same leader, same term, and its standby follows`, async ({
+    test(`the leader keeps its term when the service is back within the deadline after ${signal}, and its standby follows`, async ({
       scene,
     }) => {
       const service = await scene.service()
@@ -39,7 +39,7 @@ describe('a service', () => {
     })
   }
 
-  test('that is gone for longer: the leader stops at its deadline, and is elected again in a higher term', async ({
+  test('the leader stops at its deadline when the service is down for longer, and is elected again in a higher term', async ({
     scene,
   }) => {
     const service = await scene.service()
@@ -53,7 +53,9 @@ describe('a service', () => {
     expect(await leader.event('elected', lost.atMs)).toMatchObject({ term: 2 })
   })
 
-  test('that stands still for longer than the lease: nobody leads, then somebody does', async ({ scene }) => {
+  test('nobody leads while the service is paused for longer than the lease, and somebody leads afterwards', async ({
+    scene,
+  }) => {
     const service = await scene.service()
     const { leader } = await scene.pair([service.url, service.url])
     service.pause()
@@ -66,7 +68,7 @@ describe('a service', () => {
     await until(() => scene.beliefs.length === 2)
   })
 
-  test('that stands still for a moment: nothing changes', async ({ scene }) => {
+  test('nothing changes when the service is paused for a moment', async ({ scene }) => {
     const service = await scene.service()
     const { leader } = await scene.pair([service.url, service.url], patient)
     service.pause()
@@ -76,7 +78,9 @@ describe('a service', () => {
     expect(scene.beliefs).toHaveLength(1)
   })
 
-  test('that lost all its data is another cluster: it elects nobody who knew the first', async ({ scene }) => {
+  test('a service that lost all its data is another cluster and elects no candidate that knew the first', async ({
+    scene,
+  }) => {
     const service = await scene.service()
     const leader = scene.stand('ada', service.url)
     await leader.event('renewed')
@@ -89,7 +93,7 @@ describe('a service', () => {
     expect(await groupsOf(service.url)).toEqual([])
   })
 
-  test('of another cluster at the second address elects nobody, and the first does again when it is back', async ({
+  test('a service of another cluster at the second address elects nobody, and the first elects again when it is back', async ({
     scene,
   }) => {
     const [right, wrong] = [await scene.service(), await scene.service()]
@@ -105,7 +109,7 @@ describe('a service', () => {
     expect(scene.beliefs).toHaveLength(1)
     await right.start()
     await until(() => scene.beliefs.length === 2)
-    // It was asked, and carried nothing out.
+    // It received requests, but carried none of them out.
     expect(await groupsOf(wrong.url)).toEqual([])
   })
 })
@@ -119,7 +123,7 @@ describe('on one service', () => {
   const one = () => service ?? expect.unreachable()
 
   describe.concurrent('a network', () => {
-    test('whose connections hang half open: the leader goes on through a fresh one', async ({ scene }) => {
+    test('the leader continues on a new connection when its connections hang half open', async ({ scene }) => {
       const network = await scene.network(one())
       const leader = scene.stand('ada', network.url, patient)
       await leader.event('renewed')
@@ -132,7 +136,7 @@ describe('on one service', () => {
       expect(scene.beliefs).toHaveLength(1)
     })
 
-    test('that resets connections again and again: the leader goes on', async ({ scene }) => {
+    test('the leader continues when its connections are reset repeatedly', async ({ scene }) => {
       const network = await scene.network(one())
       const leader = scene.stand('ada', network.url, patient)
       for (let count = 0; count < 3; count++) {
@@ -145,31 +149,32 @@ describe('on one service', () => {
 
     for (const direction of [undefined, 'to-client', 'to-server'] as const) {
       const what = { 'to-client': 'hears', 'to-server': 'sends' }[direction ?? 'to-client']
-      const swallowed = direction ? `what a leader ${what}` : 'all that a leader sends and hears'
-      test(`that swallows ${swallowed}: it stops in time, before its standby is elected`, async ({ scene }) => {
+      const swallowed = direction ? `what the leader ${what}` : 'everything that the leader sends and hears'
+      test(`the leader stops before its standby is elected when the network drops ${swallowed}`, async ({ scene }) => {
         const network = await scene.network(one())
         const { leader, standby } = await scene.pair([network.url, one().url])
         network.set('blackhole', direction)
         const elected = await standby.event('elected')
-        // Whoever is deaf may win once more without knowing; it has not seen that term, so it wins no other.
+        // A candidate that hears no answers may win once more without knowing it. It has not seen that term, so it wins
+        // no other.
         expect([2, direction === 'to-client' ? 3 : 2]).toContain(elected.term)
         stoppedInTime(leader)
         expect((await leader.event('lost')).atMs).toBeLessThan(elected.atMs)
       })
     }
 
-    test('that lets answers trickle: the deadline of a call does not move', async ({ scene }) => {
+    test('the deadline of a call does not move when answers trickle', async ({ scene }) => {
       const network = await scene.network(one())
       const { leader, standby } = await scene.pair([network.url, one().url])
       network.set({ bytes: 1, everyMs: 50 }, 'to-client')
       await leader.event('lost')
       stoppedInTime(leader)
       expect(leader.codes()).toContain('TIMEOUT')
-      // A campaign may win without its sender hearing of it in time: that term is never led.
+      // A campaign may win without its sender learning about it in time. Nobody leads that term.
       expect((await standby.event('elected')).term).toBeGreaterThan(1)
     })
 
-    test('that cuts a standby’s stream: it hears of a release all the same', async ({ scene }) => {
+    test('a standby learns of a release although its event stream is cut', async ({ scene }) => {
       const network = await scene.network(one())
       const { leader, standby } = await scene.pair([one().url, network.url])
       network.reset()
@@ -177,10 +182,12 @@ describe('on one service', () => {
       expect(await standby.event('elected')).toMatchObject({ term: 2 })
     })
 
-    test('that holds back a standby’s stream: it takes over when the lease has run out', async ({ scene }) => {
+    test('a standby takes over when the lease has expired although its event stream is held back', async ({
+      scene,
+    }) => {
       const [toLeader, toStandby] = [await scene.network(one()), await scene.network(one())]
       const { leader, standby } = await scene.pair([toLeader.url, toStandby.url])
-      // What is open now: the stream, and a connection that the first call to fail replaces.
+      // These are the event stream, and a connection that the first failing call replaces.
       toStandby.freezeExisting('to-client')
       toLeader.set('blackhole')
       const heard = leader.events.findLast(({ type }) => type === 'renewed')
@@ -192,7 +199,7 @@ describe('on one service', () => {
   })
 
   describe.concurrent('a standby', () => {
-    test('takes over at once from a leader that gives the lease back', async ({ scene }) => {
+    test('a standby takes over at once when the leader releases', async ({ scene }) => {
       const slow = { ...patient, leaseDurationMs: 15_000, retryIntervalMs: 3_000 }
       const { leader, standby } = await scene.pair([one().url, one().url], slow)
       const stopping = leader.elector.stop()
@@ -201,7 +208,7 @@ describe('on one service', () => {
       expect(elected.atMs - (await leader.event('lost')).atMs).toBeLessThan(slackMs)
     })
 
-    test('takes over from a leader that is gone as soon as the service sees its lease run out', async ({ scene }) => {
+    test('a standby takes over as soon as the service sees the lease of a dead leader expire', async ({ scene }) => {
       const network = await scene.network(one())
       const { leader, standby } = await scene.pair([network.url, one().url])
       network.refuse()
@@ -214,7 +221,7 @@ describe('on one service', () => {
   })
 
   describe.concurrent('with two addresses', () => {
-    test('a leader goes on over the other one, in the same term', async ({ scene }) => {
+    test('a leader continues at the second address in the same term', async ({ scene }) => {
       const [first, second] = [await scene.network(one()), await scene.network(one())]
       const leader = scene.stand('ada', { url: [first.url, second.url] }, patient)
       await leader.event('renewed')
@@ -232,7 +239,7 @@ describe('on one service', () => {
     })
   })
 
-  test('what is meant for another cluster is refused before anything is done', async ({ scene }) => {
+  test('a request for another cluster is refused before anything is done', async ({ scene }) => {
     const answer = await fetch(`${one().url}/v1/groups/${scene.election}/campaign`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'tenure-cluster-id': 'another' },
@@ -243,9 +250,9 @@ describe('on one service', () => {
     expect(await groupsOf(one().url)).not.toContain(scene.election)
   })
 
-  test('a process that has led and watched ends by itself', async ({ scene }) => {
+  test('a process that has led and watched ends on its own', async ({ scene }) => {
     const args = [fileURLToPath(new URL('../../../service/lead-once.mjs', import.meta.url)), one().url, scene.election]
-    // Connections are kept for a minute: a process that waits for them is ended here by its time-out.
+    // Connections are kept for a minute. A process that waits for them is ended here by its timeout.
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 })
     expect(stdout.trim()).toBe('led in term 1, seen by a standby')
   })

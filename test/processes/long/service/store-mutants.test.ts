@@ -31,7 +31,7 @@ function claimOf(): AcquireClaim {
   return { election, holder: 'ada', attempt: randomUUID(), leaseDurationMs: 5_000, afterTerm: 0, metadata: {} }
 }
 
-/** A store that has worked with the first service and then finds the second in its place. */
+/** A store that has used the first service and then finds the second at the same address. */
 async function strayed({ serviceStore }: Library) {
   const [right, wrong] = services
   ok(right && wrong)
@@ -47,7 +47,7 @@ async function strayed({ serviceStore }: Library) {
   }
 }
 
-/** Beside the conformance suite. */
+/** Checks in addition to the conformance suite. */
 const checks: Record<string, (library: Library) => Promise<void>> = {
   async 'no other cluster is believed'(library) {
     const { store } = await strayed(library)
@@ -86,7 +86,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     deepEqual(shown.toSorted(), ['ada true', 'bob true'])
   },
 
-  async 'addresses that hang keep to one deadline together'({ serviceStore }) {
+  async 'the calls to addresses that hang share one deadline'({ serviceStore }) {
     const url = [await silent(), await silent(), await silent()]
     const startedMs = performance.now()
     await rejects(() => serviceStore({ url }).read('any', soon))
@@ -94,7 +94,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
   },
 }
 
-/** An address that takes connections and never says a word. */
+/** An address that accepts connections and never answers. */
 async function silent(): Promise<string> {
   const sockets: Socket[] = []
   const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined))).listen(0, '127.0.0.1')
@@ -115,12 +115,12 @@ function find(name: string, library: Library): () => Promise<void> {
     mostTermsAhead: 2 ** 32,
   })
   const run = storeConformance(makeStore, { patienceMs: 2_000 }).find((one) => one.name === name)?.run
-  if (!run) throw new Error(`There is no check "${name}".`)
+  if (!run) throw new Error(`There is no check named "${name}".`)
   return run
 }
 
 test.for(serviceMutations.map((mutation) => [mutation.name, mutation] as const))(
-  'on a service it is noticed that %s',
+  'a real service detects the service store mutant: %s',
   async ([, mutation]) => {
     const { broken } = await loadMutant<{ broken: Library }>(mutation, { broken: 'stores/service.ts' })
     expect(await passes(find(mutation.caughtBy, sound))).toBe(true)

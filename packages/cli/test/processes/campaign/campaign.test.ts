@@ -14,7 +14,7 @@ describe('the commands for a service', () => {
     expect(await run(['members', 'jobs', '--url', url])).toMatchObject({
       code: 1,
       out: '',
-      error: expect.stringMatching(/There is no group "jobs"\. Correct the name, /) as string,
+      error: expect.stringMatching(/Group "jobs" does not exist\. Correct the name, /) as string,
     })
     expect(await say('campaign', 'jobs', '--identity', 'a', '--ttl', '1m', '--metadata', '{"zone":"x"}')).toMatch(
       /^0 a leads jobs in term 1 for \d+\.\ds\.\n$/,

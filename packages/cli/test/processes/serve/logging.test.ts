@@ -112,7 +112,7 @@ test('serve logs a refused request with its request id and rate-limits these log
     route: '/v1/groups/:group_id/leader',
     from: '127.0.0.1',
     code: 'UNAUTHORIZED',
-    reason: 'the signature of the token is wrong',
+    reason: "the token's signature is invalid",
   })
   expect(refused.length).toBe(20)
 })

@@ -222,7 +222,7 @@ describe('a failed call is reported with what happened, to what, and what to do'
     const args = ['--url', url, '--identity', 'vm', '--token-file', join(folder, 'token')]
     const { code, error } = await run(['campaign', 'payments-eu', ...args])
     expect(error).toMatch(
-      /speaks for another node than "vm"\. Set --identity to the node that the token or the certificate names\.\n$/,
+      /may not act for node "vm"\. Set --identity to the node that the token or the certificate names\.\n$/,
     )
     expect(code).toBe(69)
   })

@@ -161,7 +161,7 @@ describe('tenure sidecar', () => {
     first.child.kill('SIGTERM')
     await first.ended
     const one = await sidecar(first.url, 'pod-a', '--ttl', '3s')
-    await vi.waitUntil(() => one.output.error.includes('Nothing listens there'), patience)
+    await vi.waitUntil(() => one.output.error.includes('Nothing is listening there'), patience)
     expect(await one.ask('/leader')).toMatchObject({ status: 200, body: { is_leader: false, leader: null } })
     await serve(folder, ['--listen', new URL(first.url).host])
     await leads(one)

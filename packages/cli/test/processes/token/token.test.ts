@@ -165,7 +165,7 @@ test("a machine with a token and the service's certificate takes part over TLS, 
   expect((await revoke(adminId, ...token)).error).toContain('403')
   const done = { code: 0, out: `The token ${jti} is revoked on every replica.\n`, error: '' }
   expect(await revoke(jti, '--token-file', 'admin.token')).toEqual(done)
-  expect((await campaign(...trust, ...token)).error).toContain('What was shown has been revoked.')
+  expect((await campaign(...trust, ...token)).error).toContain('The credential has been revoked.')
   const secret = readFileSync(path('m-2.token'), 'utf8').trim()
   // The token itself instead of its id.
   const mistaken = await revoke(secret, '--token-file', 'admin.token')

@@ -39,7 +39,7 @@ describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
   test('the demo shows every line in full on a terminal of 80 columns and 24 rows', async () => {
     const command = `'${process.execPath}' '${program}' demo --harm-every 2s`
     const terminal = openTerminal(command, { columns: 80, rows: 24, env: { TMPDIR: temporaryFolder() } })
-    await terminal.shown(/^Tenure: .* no server runs\)$/m)
+    await terminal.shown(/^Tenure: .* there is no server\)$/m)
     await terminal.shown(/^node-.: leads term 1: \d\.\d s unless renewed$/m)
     await terminal.shown(/^node-.: waits for node-., term 1: \d\.\d s unless renewed$/m)
     await terminal.shown(/automatic: kill in \d\.\d s$/m)

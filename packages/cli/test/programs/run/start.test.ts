@@ -118,7 +118,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
   })
 
   test.each(['file', 'service'] as const)(
-    'no supervisor replaces one that died, and the lease is released, on a store of kind %s',
+    'the lease is released when no supervisor can replace one that died, on a %s store',
     async (kind) => {
       const on = scene(kind === 'file' ? undefined : (await serve(temporaryFolder())).url)
       const start = faultyStart()
@@ -127,7 +127,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
       await on.wrote('begin', 1)
       start.set('no-fork')
       signal(first.supervisor(), 'SIGKILL')
-      await vi.waitUntil(() => first.output.error.includes('cannot be started'), { timeout: 20_000 })
+      await vi.waitUntil(() => first.output.error.includes('Cannot start the supervisor'), { timeout: 20_000 })
       on.work(args)
       await vi.waitUntil(() => expectNoOverlap(on.lines()).length > 1, { timeout: 20_000 })
       if (kind === 'service') expect(await first.ended).toBe(1)

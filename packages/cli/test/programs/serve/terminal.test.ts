@@ -16,7 +16,7 @@ describeWithPrograms([programs.tmux], 'a service in a window', () => {
       execFileSync(pathOf(programs.tmux), ['-S', join(folder, 'socket'), '-f', '/dev/null', ...args])
     run('new-session', '-d', command)
     const said = () => readFileSync(log, 'utf8')
-    await vi.waitUntil(() => existsSync(log) && said().includes('listens'), { timeout: 20_000 })
+    await vi.waitUntil(() => existsSync(log) && said().includes('is listening'), { timeout: 20_000 })
     run('kill-server')
     await vi.waitUntil(() => said().includes('stopped'), { timeout: 10_000 })
     expect(said()).toContain('stopping signal=SIGHUP')

@@ -114,7 +114,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     const meant = '--store has a parameter "tabel", which is not supported. Did you mean "table"?'
     expect(slip).toMatchObject({ code: 2, error: expect.stringContaining(meant) })
     const refused = await run(['leader', 'nightly', '--store', `postgres://127.0.0.1:${await freePort()}/postgres`])
-    expect(refused).toMatchObject({ code: 69, error: expect.stringContaining('Nothing listens there') })
+    expect(refused).toMatchObject({ code: 69, error: expect.stringContaining('Nothing is listening there') })
     for (const { error } of [nowhere, refused]) expect(error).not.toMatch(/\n {4}at /)
   })
 })

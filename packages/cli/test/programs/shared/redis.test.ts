@@ -69,7 +69,7 @@ describeWith(redis, 'The command on Redis', (server) => {
     const wrong = await run(['leader', 'nightly', '--store', server().url.replace('//', '//nobody:wrong@')])
     expect(wrong).toMatchObject({ code: 69, error: expect.stringContaining('rejected the user name or the password') })
     const refused = await run(['leader', 'nightly', '--store', `redis://127.0.0.1:${await freePort()}`])
-    expect(refused).toMatchObject({ code: 69, error: expect.stringContaining('Nothing listens there') })
+    expect(refused).toMatchObject({ code: 69, error: expect.stringContaining('Nothing is listening there') })
     for (const { error } of [wrong, refused]) expect(error).not.toMatch(/\n {4}at |wrong@/)
   })
 })

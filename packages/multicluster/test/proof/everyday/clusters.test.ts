@@ -4,11 +4,11 @@ import { simulateClusters } from '../../simulation/index.ts'
 import { clustersMutants } from '../../simulation/relay-mutants.ts'
 
 test.each([2, 14, 27, 520])(
-  'clusters of seed %i never have two leaders, and one again after every fault',
+  'the simulated world of seed %i never has two leaders, and has a leader again after every fault',
   async (seed) => {
     const report = await simulateClusters({ seed, minutes: 8 })
     expect(report.ok, String(report)).toBe(true)
   },
 )
 
-test.each(clustersMutants.slice(0, 3))('the clusters find the mutant that would $name', expectClustersFind)
+test.each(clustersMutants.slice(0, 3))('simulated clusters detect the relay mutant: $name', expectClustersFind)

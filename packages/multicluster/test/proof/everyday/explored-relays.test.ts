@@ -5,10 +5,10 @@ import { expectRelaysCovered, relayExplorations } from '../../simulation/relay-e
 
 const own = relayExplorations.filter(({ by }) => by === 'npm test')
 
-test.each(own)('every behaviour is sound: $name', { timeout: 300_000 }, expectRelaysCovered)
+test.each(own)('the model checker finds no violation in: $name', { timeout: 300_000 }, expectRelaysCovered)
 
 test.each(exploredRelayMutants.slice(0, 1))(
-  'exploration finds the relay that would $name',
+  'the model checker detects the relay mutant: $name',
   { timeout: 300_000 },
   expectRelaysExplorationFinds,
 )

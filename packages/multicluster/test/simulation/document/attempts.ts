@@ -16,7 +16,11 @@ const attempts = new Map<string, string>()
 export function knownAttempt(cluster: number, uid: string, identity: string, generation: number): string {
   const key = `${cluster} ${uid} ${identity} ${generation}`
   const known = attempts.get(key)
-  if (known !== undefined) return known
+  if (known !== undefined) {
+    // Another exploration may have had this identity in another cluster.
+    if (origins.get(known)?.cluster !== cluster) origins.set(known, { cluster, uid, identity, generation })
+    return known
+  }
   const beat = { identity, generation, renewTime: renewTimeOf(generation), leaseDurationMs: 0 }
   const attempt = attemptOf(uid, beat)
   attempts.set(key, attempt)

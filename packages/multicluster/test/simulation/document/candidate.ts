@@ -28,7 +28,7 @@ export function candidateMoves(scene: Scene, who: number, setup: Setup, { add, f
   const { waits, term } = candidate
   if (waits) {
     if (waits.endsAtMs <= 0) add(`${name} waits no longer`, 'local', () => put(notConfirmed(candidate, setup)))
-    else if (hasNews(scene, cluster, waits)) {
+    else if (hasNews(scene, who, waits, setup)) {
       add(`${name} reads the status`, 'global', () => reads(scene, who, setup))
     }
   } else if (term > 0 && !believes(candidate, setup)) {
@@ -53,9 +53,11 @@ export function candidateMoves(scene: Scene, who: number, setup: Setup, { add, f
 
 type Waits = NonNullable<Candidate['waits']>
 
-function hasNews({ resources }: Scene, cluster: number, { uid, generation }: Waits): boolean {
-  const found = resources[cluster]
-  return found?.uid !== uid || found.generation !== generation || found.status.observedGeneration === generation
+function hasNews({ resources }: Scene, who: number, { uid, generation }: Waits, setup: Setup): boolean {
+  const found = resources[setup.candidates[who] ?? 0]
+  if (found?.uid !== uid || found.generation !== generation) return true
+  const isAnswered = found.status.observedGeneration === generation
+  return isAnswered && (!setup.waitsOn || found.status.leader === identityOf(who))
 }
 
 function notConfirmed(candidate: Candidate, setup: Setup): Candidate {

@@ -209,8 +209,9 @@ class Fields {
       slot.resource !== undefined && slot.resource.resourceVersion === actual?.resourceVersion,
     )
     const confirmation = codec.maybe(slot.beats.confirmation, (one) => this.#confirmation(one, cluster))
-    // Nothing opens it again if nothing is to be confirmed.
-    const isOver = codec.flag(slot.beats.current?.state === 'done' && !slot.beats.confirmation)
+    // Nothing opens it again if nothing is to be confirmed and nobody waits for it.
+    const { current: tracked } = slot.beats
+    const isOver = codec.flag(tracked?.state === 'done' && !slot.beats.confirmation && tracked.endsAtMs <= 0)
     const current = codec.maybe(slot.beats.current, (one) => this.#tracked(one, cluster, isFirst, isOver))
     return {
       life,

@@ -61,6 +61,26 @@ export const documentExplorations: readonly DocumentExploration[] = [
     by: all,
     options: { candidates: [0], relays: twoRelays, faults: ['unheard'] },
   },
+  {
+    name: 'candidates that wait on after a refusal, and are served again; relays that look at the store',
+    by: all,
+    options: { waitsOn: true, looks: true, waitTicks: 3, faults: ['stop', 'crash'] },
+  },
+  {
+    name: 'candidates that wait on; calls that are late; a lease of 2 ticks',
+    by: all,
+    options: { ...short, waitsOn: true, faults: ['late'] },
+  },
+  {
+    name: 'the same; relays that stall; a lease of 2 ticks',
+    by: all,
+    options: { ...short, waitsOn: true, faults: ['relay-stall'] },
+  },
+  {
+    name: 'candidates that wait on, and two relays of one resource; a lease of 2 ticks',
+    by: all,
+    options: { ...short, candidates: [0], waitsOn: true, relays: twoRelays, faults: ['taken-over', 'late'] },
+  },
 ]
 
 const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explanation/exploration.md'), 'utf8')

@@ -34,6 +34,7 @@ export function setupOf({ faults, ...options }: DocumentOptions): Setup {
     deadlineTicks: 2,
     retryTicks: 1,
     waitTicks: 2,
+    waitsOn: false,
     candidates: [0, 1],
     relays: [
       { cluster: 0, isFirst: true },

@@ -1,7 +1,21 @@
 /** What can happen next. */
 import type { MultiClusterLease } from '../../../../tenure/src/multicluster/resource.ts'
 import { candidateMoves, nameOf } from './candidate.ts'
-import { discard, fail, giveUp, isDue, isOver, isStale, judge, look, see, send, take } from './relay.ts'
+import {
+  discard,
+  fail,
+  giveUp,
+  isDue,
+  isOpenAgain,
+  isOver,
+  isStale,
+  judge,
+  look,
+  see,
+  send,
+  serveAgain,
+  take,
+} from './relay.ts'
 import {
   blankRelay,
   clusterName,
@@ -141,6 +155,9 @@ function relayMoves(scene: Scene, which: number, setup: Setup, { add, fault, isB
   }
   if (isOver(slot)) add(`${name} gives up`, 'local', () => put(giveUp(slot), orphaned(scene, slot.flight)))
   if (isStale(slot)) add(`${name} throws its confirmation away`, 'local', () => put(discard(slot)))
+  if (isOpenAgain(slot, cluster, setup)) {
+    add(`${name} serves what was refused again`, 'local', () => put(serveAgain(slot)))
+  }
   if (isDue(slot, isFirst)) sendMoves(scene, { slot, cluster, isFirst, name, put }, setup, { add, fault, isBusy })
   if (slot.flight) flightMoves(scene, { slot, cluster, isFirst, name, put }, setup, { add, fault, isBusy })
   if (slot.busyUntilMs <= 0) writeMoves(scene, { slot, cluster, isFirst, name, put }, { add, fault, isBusy })

@@ -2,7 +2,16 @@
 import type { LeaseRecord } from '../../../../tenure/src/lease-store.ts'
 import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
 import { globalRecord } from '../../../src/answer.ts'
-import { afterStep, beginServing, nextStep, pairOf, type Moment, type Place, type Step } from '../../../src/document.ts'
+import {
+  afterStep,
+  beginServing,
+  isFreeToAsk,
+  nextStep,
+  pairOf,
+  type Moment,
+  type Place,
+  type Step,
+} from '../../../src/document.ts'
 import { drop, dueMs } from '../../../src/errand.ts'
 import { Heartbeats } from '../../../src/heartbeats.ts'
 import { shownBy } from '../../../src/passing-on.ts'
@@ -68,6 +77,17 @@ export function isDue({ beats, flight }: RelaySlot, isFirst: boolean): boolean {
   const { current } = beats
   if (!current || flight || current.endsAtMs <= 0) return false
   return current.state === 'running' || (current.state === 'open' && dueMs(current, isFirst) <= 0)
+}
+
+/** Whether a heartbeat that was refused is to be served again. */
+export function isOpenAgain(slot: RelaySlot, cluster: number, setup: Setup): boolean {
+  return isFreeToAsk(placeOf(slot, cluster, setup), momentOf(slot)) && serveAgain(slot) !== slot
+}
+
+export function serveAgain(slot: RelaySlot): RelaySlot {
+  let isServed = false
+  const after = withBeats(slot, (beats) => (isServed = beats.serveAgain(0)))
+  return isServed ? after : slot
 }
 
 /** Nobody waits for it any more. */

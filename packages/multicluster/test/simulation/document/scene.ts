@@ -45,6 +45,8 @@ export interface Setup {
   readonly retryTicks: number
   /** How long it waits for a confirmation. */
   readonly waitTicks: number
+  /** Whether it waits for as long after a refusal too, as the document has it. */
+  readonly waitsOn: boolean
   /** The cluster of each candidate. */
   readonly candidates: readonly number[]
   /** The cluster of each relay, and whether it answers first. */

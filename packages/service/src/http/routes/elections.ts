@@ -12,11 +12,14 @@ import type { App, Service } from '../service.ts'
 import { leaderOf, leadershipOf } from '../views.ts'
 
 const config = { takesPart: true, failures: [404, 409, ...bodyFailures] }
-/** For a loser although nobody leads: it was behind another one in line, or may not have this term at all. */
+/**
+ * For a campaign that loses although there is no leader: another one was ahead of it in the queue, or it may not have
+ * this term at all.
+ */
 const soonMs = 100
-/** Of a campaign that does not wait. */
+/** The signal of campaigns that do not wait. */
 const here = new AbortController().signal
-// Every campaign that is passed on to the active replica listens to it while it is under way.
+// Every campaign that is forwarded to the active replica listens to it while in flight.
 setMaxListeners(0, here)
 
 function campaignRoute(app: App, service: Service): void {
@@ -29,7 +32,7 @@ function campaignRoute(app: App, service: Service): void {
         operationId: 'campaign',
         tags: ['election'],
         summary: 'Try to become leader',
-        description: 'A campaign that loses gets 200 as well, with the leader and a time after which to ask again.',
+        description: 'A campaign that loses also gets 200, with the leader and the time to wait before the next try.',
         params: GroupParams,
         body: schema.CampaignBody,
         response: { 200: schema.CampaignAnswer },
@@ -54,12 +57,13 @@ function campaignRoute(app: App, service: Service): void {
         metadata: text,
         afterTerm: body.after_term,
         byAdministrator: request.identity.admin,
-        // Nobody wins by a credential that has expired meanwhile.
+        // A campaign must not win with a credential that expired while it waited.
         waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
         mark: body.mark,
         subject: limits.countsGroups ? limits.subjectOf(request) : undefined,
       }
-      const run = (signal: AbortSignal) => state.campaign(claim, signal)
+      const groups = state.as(limits.callerOf(request))
+      const run = (signal: AbortSignal) => groups.campaign(claim, signal)
       const waits = claim.waitMs > 0
       const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
@@ -86,14 +90,14 @@ function renewRoute(app: App, { state, clock, metrics, limits }: Service): void 
         operationId: 'renew',
         tags: ['election'],
         summary: 'Extend a lease',
-        description: 'Before it runs out. A renewal never shortens a lease.',
+        description: 'Must be called before the lease expires. A renewal never shortens a lease.',
         params: GroupParams,
         body: schema.RenewBody,
         response: { 200: schema.RenewAnswer },
       },
       config,
     },
-    // Without a promise where none is needed: most requests are renewals.
+    // Without a promise if none is needed, because most requests are renewals.
     (request) => {
       const { group_id: groupId } = request.params
       const { body } = request
@@ -108,7 +112,9 @@ function renewRoute(app: App, { state, clock, metrics, limits }: Service): void 
       }
       const { extend_by_ms: extendByMs, carry } = body
       if (carry !== undefined) checkCarry(carry)
-      const verdict = state.renew({ ...heldOf(groupId, body), extendByMs, carry, subject: limits.subjectOf(request) })
+      const caller = limits.callerOf(request)
+      const { subject } = caller
+      const verdict = state.as(caller).renew({ ...heldOf(groupId, body), extendByMs, carry, subject })
       return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
     },
   )
@@ -121,8 +127,8 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
       schema: {
         operationId: 'resign',
         tags: ['election'],
-        summary: 'Give a lease back',
-        description: 'Durable before it is answered. Repeated, it gets the same answer.',
+        summary: 'Release a lease',
+        description: 'The release is durable before the response is sent. If repeated, it gets the same response.',
         params: GroupParams,
         body: schema.ResignBody,
         response: { 200: schema.ResignAnswer },
@@ -135,7 +141,8 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
       if (body.force) mayAdminister(request.identity)
       else mayAct(request.identity, groupId, body.node_id)
       const held = heldOf(groupId, body)
-      const verdict = await (body.force ? state.depose(held) : state.resign(held))
+      const groups = state.as(limits.callerOf(request))
+      const verdict = await (body.force ? groups.depose(held) : groups.resign(held))
       if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
       limits.causes(request, hub.watchersOf(groupId))
       const leader = verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }
@@ -144,7 +151,7 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
   )
 }
 
-function leaderRoute(app: App, { state, clock }: Service): void {
+function leaderRoute(app: App, { state, clock, limits }: Service): void {
   app.get(
     '/v1/groups/:group_id/leader',
     {
@@ -152,7 +159,7 @@ function leaderRoute(app: App, { state, clock }: Service): void {
         operationId: 'getLeader',
         tags: ['election'],
         summary: 'Get the leader',
-        description: '`leader` is null when nobody leads.',
+        description: '`leader` is null if there is none.',
         params: GroupParams,
         response: { 200: schema.LeaderAnswer },
       },
@@ -160,13 +167,13 @@ function leaderRoute(app: App, { state, clock }: Service): void {
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
-      const verdict = await state.leader(request.params.group_id)
+      const verdict = await state.as(limits.callerOf(request)).leader(request.params.group_id)
       return { ...leadershipOf(verdict, clock.wallMs()), cluster_id: state.clusterId }
     },
   )
 }
 
-/** What identifies a candidacy for clients that know nothing of attempts. */
+/** Returns the attempt id for clients that do not send one. */
 function candidacyOf(instance: string | undefined, request: string | undefined): string | undefined {
   if (instance !== undefined) return `instance:${instance}`
   return request === undefined ? undefined : `request:${request}`
@@ -180,22 +187,22 @@ function heldOf(groupId: string, body: schema.ResignRequest): HolderClaim {
 
 function notLeader(verdict: GroupStanding, groupId: string, wallMs: number): ServiceError {
   const { leader, ...rest } = leadershipOf(verdict, wallMs)
-  const text = `This node and term do not lead group "${groupId}".`
+  const text = `This node does not lead group "${groupId}" in this term.`
   return new ServiceError('NOT_LEADER', text, { details: { current_leader: leader, ...rest } })
 }
 
 function conflictText(groupId: string, nodeId: string, standing: GroupStanding): string {
   const { lease } = standing
-  if (!lease || lease.ended) return `Nobody leads group "${groupId}", but this campaign may not lead it now.`
+  if (!lease || lease.ended) return `Group "${groupId}" has no leader, but this campaign may not lead it now.`
   return leadsAlready(groupId, nodeId, standing) ?? `Another node leads group "${groupId}".`
 }
 
-/** What a node can do that lost to itself: to another start of it, or to a campaign that it cannot name. */
+/** Returns what a node can do that lost to itself: to another start of it, or to a campaign that it did not name. */
 function leadsAlready(groupId: string, nodeId: string, { lease }: GroupStanding): string | undefined {
   if (!lease || lease.ended || lease.nodeId !== nodeId) return undefined
-  const already = `Node "${nodeId}" leads group "${groupId}" already, from another campaign.`
+  const already = `Node "${nodeId}" already leads group "${groupId}", from another campaign.`
   const advice = `Renew that lease with term ${lease.term}, resign it first, or wait until it ends.`
-  return `${already} ${advice} A campaign that repeats its instance_start_uuid or request_id gets its own lease back.`
+  return `${already} ${advice} A campaign that repeats its instance_start_uuid or request_id gets its own lease again.`
 }
 
 export const electionRoutes = [campaignRoute, renewRoute, resignRoute, leaderRoute]

@@ -1,5 +1,6 @@
-/** Groups, their policies and their members. */
+/** Groups, their policies, and their members. */
 import type { Static } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
 import { canRead, mayAct, mayAdminister, mayRead } from '../../auth/access.ts'
 import { keysFrom, Seal } from '../../auth/seal.ts'
 import { checkGroupId, checkNodeId, metadataText } from '../../checks.ts'
@@ -25,7 +26,7 @@ function createGroupRoute(app: App, service: Service): void {
         operationId: 'createGroup',
         tags: ['groups'],
         summary: 'Define a group',
-        description: 'The same definition again is answered with 200, another one with CONFLICT.',
+        description: 'Repeating the same definition gets 200. A different definition gets CONFLICT.',
         body: schema.CreateGroupBody,
         response,
       },
@@ -34,7 +35,7 @@ function createGroupRoute(app: App, service: Service): void {
     async (request, reply) => {
       mayAdminister(request.identity)
       const { group_id: groupId, ...definition } = request.body
-      const { status, answer } = await define(service, groupId, definition, { replace: false })
+      const { status, answer } = await define(groupsOf(service, request), groupId, definition, { replace: false })
       return reply.code(status).send(answer)
     },
   )
@@ -49,7 +50,7 @@ function putGroupRoute(app: App, service: Service): void {
         tags: ['groups'],
         summary: 'Define or change a group',
         description:
-          'The definition holds for campaigns and renewals from then on. A leader that is no longer allowed keeps its lease until it ends, and cannot renew it.',
+          'The definition applies to campaigns and renewals from then on. A leader that is no longer allowed keeps its lease until it expires, and cannot renew it.',
         params: GroupParams,
         body: schema.PutGroupBody,
         response,
@@ -58,14 +59,22 @@ function putGroupRoute(app: App, service: Service): void {
     },
     async (request, reply) => {
       mayAdminister(request.identity)
-      const { status, answer } = await define(service, request.params.group_id, request.body, { replace: true })
+      const { status, answer } = await define(groupsOf(service, request), request.params.group_id, request.body, {
+        replace: true,
+      })
       return reply.code(status).send(answer)
     },
   )
 }
 
+/** Returns the same, with the groups as this caller asks for them. */
+function groupsOf(service: Service, request: FastifyRequest): Pick<Service, 'state' | 'clock' | 'policy'> {
+  const { state, limits, clock, policy } = service
+  return { state: state.as(limits.callerOf(request)), clock, policy }
+}
+
 async function define(
-  { state, clock, policy }: Service,
+  { state, clock, policy }: Pick<Service, 'state' | 'clock' | 'policy'>,
   groupId: string,
   definition: Static<typeof schema.PutGroupBody>,
   options: { replace: boolean },
@@ -79,7 +88,7 @@ async function define(
   return { status: done === 'created' ? (201 as const) : (200 as const), answer }
 }
 
-/** No name of a group begins with it. */
+/** No group id begins with it. */
 const sealMark = '~'
 const longestGroupId = 128
 
@@ -92,7 +101,7 @@ function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }
       schema: {
         operationId: 'listGroups',
         tags: ['groups'],
-        summary: 'All groups',
+        summary: 'List groups',
         description: 'In pages, by id.',
         querystring: schema.GroupsQuery,
         response: { 200: schema.GroupsAnswer },
@@ -105,36 +114,37 @@ function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }
       limits.groups(request, Number(limit))
       const after = request.query.after === undefined ? undefined : placeOf(request.query.after)
       if (request.query.after !== undefined && after === undefined) {
-        throw new ServiceError('INVALID_REQUEST', 'after was never given out by this service.')
+        throw new ServiceError('INVALID_REQUEST', 'after is not from this service. Start again without it.')
       }
-      // A caller that could begin at any place could find out what is behind it.
+      // A caller that could begin anywhere could find out what comes after that position.
       if (after !== undefined && after === request.query.after) mayRead(identity, after)
       const sought = search.toLowerCase()
       const isShown = (groupId: string) => groupId.toLowerCase().includes(sought) && canRead(identity, groupId)
-      const { groups, next, passedOver } = await state.groups({ after, limit: Number(limit), isShown })
+      const asked = state.as(limits.callerOf(request))
+      const { groups, next, passedOver } = await asked.groups({ after, limit: Number(limit), isShown })
       limits.passedOver(request, passedOver)
       const seesAll = identity.reader || identity.admin
-      // Those who see some of the groups hear nothing of the others, nor how many there are.
-      const total = seesAll && sought === '' ? Math.max(0, (await state.count()) - revocations.count) : undefined
+      // Callers that see only some of the groups learn nothing about the others, not even how many there are.
+      const total = seesAll && sought === '' ? Math.max(0, (await asked.count()) - revocations.count) : undefined
       return {
         ...(total !== undefined && { total }),
         groups: groups.map((group) => viewOf(group, clock.wallMs())),
-        // A page can end at a group that the caller may not see. Then its name must not be shown either.
+        // A page can end at a group that the caller may not read. Then its id must not be shown either.
         next: next === undefined ? null : seesAll ? next : sealMark + seal.close(next),
       }
     },
   )
 }
 
-function groupRoute(app: App, { state, clock }: Service): void {
+function groupRoute(app: App, service: Service): void {
   app.get(
     '/v1/groups/:group_id',
     {
       schema: {
         operationId: 'getGroup',
         tags: ['groups'],
-        summary: 'A group',
-        description: 'Its policy and its leader.',
+        summary: 'Get a group',
+        description: 'The policy and the leader of a group.',
         params: GroupParams,
         response: { 200: schema.GroupAnswer },
       },
@@ -142,12 +152,13 @@ function groupRoute(app: App, { state, clock }: Service): void {
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
+      const { state, clock } = groupsOf(service, request)
       return { ok: true as const, group: viewOf(await state.group(request.params.group_id), clock.wallMs()) }
     },
   )
 }
 
-function deleteGroupRoute(app: App, { state }: Service): void {
+function deleteGroupRoute(app: App, { state, limits }: Service): void {
   app.delete(
     '/v1/groups/:group_id',
     {
@@ -155,7 +166,7 @@ function deleteGroupRoute(app: App, { state }: Service): void {
         operationId: 'deleteGroup',
         tags: ['groups'],
         summary: 'Delete a group',
-        description: 'One that has no leader. Its terms continue if it is created again.',
+        description: 'Deletes a group that has no leader. Its terms continue if it is created again.',
         params: GroupParams,
         querystring: schema.DeleteQuery,
         response: { 200: Ok },
@@ -164,13 +175,15 @@ function deleteGroupRoute(app: App, { state }: Service): void {
     },
     async (request) => {
       mayAdminister(request.identity)
-      await state.remove(request.params.group_id, { force: request.query.force === 'true' })
+      await state
+        .as(limits.callerOf(request))
+        .remove(request.params.group_id, { force: request.query.force === 'true' })
       return { ok: true as const }
     },
   )
 }
 
-function heartbeatRoute(app: App, { state }: Service): void {
+function heartbeatRoute(app: App, { state, limits }: Service): void {
   app.post(
     '/v1/groups/:group_id/heartbeat',
     {
@@ -178,7 +191,7 @@ function heartbeatRoute(app: App, { state }: Service): void {
         operationId: 'heartbeat',
         tags: ['groups'],
         summary: 'Send a heartbeat',
-        description: 'The node becomes a member without a campaign.',
+        description: 'Makes the node a member without a campaign.',
         params: GroupParams,
         body: schema.HeartbeatBody,
         response: { 200: Ok },
@@ -191,13 +204,14 @@ function heartbeatRoute(app: App, { state }: Service): void {
       mayAct(request.identity, groupId, nodeId)
       checkNodeId(nodeId)
       checkGroupId(groupId, request.body.group_id)
-      await state.heartbeat(groupId, nodeId, metadataText(metadata), instance)
+      const groups = state.as(limits.callerOf(request))
+      await groups.heartbeat(groupId, nodeId, metadataText(metadata), instance)
       return { ok: true as const }
     },
   )
 }
 
-/** What a member takes in an answer beside its texts, about. */
+/** The approximate size of a member in a response, without its texts. */
 const memberBytes = 100
 const membersPerLook = 64
 
@@ -209,7 +223,7 @@ function membersRoute(app: App, { state, limits }: Service): void {
         operationId: 'listMembers',
         tags: ['groups'],
         summary: 'List members',
-        description: 'The nodes that take part, and when each was last heard from.',
+        description: 'The nodes that take part in the group, and when each last sent something.',
         params: GroupParams,
         response: { 200: schema.MembersAnswer },
       },
@@ -218,12 +232,12 @@ function membersRoute(app: App, { state, limits }: Service): void {
     },
     async (request, reply) => {
       mayRead(request.identity, request.params.group_id)
-      const members = await state.members(request.params.group_id)
+      const members = await state.as(limits.callerOf(request)).members(request.params.group_id)
       limits.making(
         request,
         members.reduce((sum, { nodeId, metadata }) => sum + memberBytes + nodeId.length + metadata.length, 0),
       )
-      // One by one: the metadata of all of them as objects would take a hundred megabytes.
+      // One by one: the metadata of all members as objects would take a hundred megabytes.
       const texts: string[] = []
       const pace = new Pace()
       for (const member of members) {
@@ -262,7 +276,7 @@ function viewOf(group: GroupView, wallMs: number) {
     explicit: group.explicit,
     highest_term: group.highestTerm,
     leader: lease && !lease.ended ? leaderOf(lease, wallMs) : null,
-    // Without its metadata: groups without a leader are many, and a page of them is to stay small.
+    // Without its metadata: many groups have no leader, and a page of them should stay small.
     ...(lease?.ended && { previous_leader: leaderOf({ ...lease, metadata: noMetadata }, wallMs) }),
     candidates: group.candidates,
     standbys: group.standbys,

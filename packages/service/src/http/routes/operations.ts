@@ -1,4 +1,4 @@
-/** What an operator asks: is it alive, can it work, how is it doing. */
+/** Routes for operators: health, readiness, metrics, replicas, tokens. */
 import { Type } from '@sinclair/typebox'
 import { mayAdminister, mayReadAll } from '../../auth/access.ts'
 import type { ActiveView, FollowerView } from '../../operation/replicas.ts'
@@ -14,8 +14,8 @@ function healthRoute(app: App): void {
       schema: {
         operationId: 'healthz',
         tags: ['operation'],
-        summary: 'Is it alive',
-        description: 'The process answers.',
+        summary: 'Liveness check',
+        description: 'Succeeds if the process answers.',
         security: [],
         response: { 200: Ok },
       },
@@ -31,8 +31,9 @@ function readyRoute(app: App, { readiness }: Service): void {
       schema: {
         operationId: 'readyz',
         tags: ['operation'],
-        summary: 'Can it work',
-        description: 'It owns its data, and grants can be made durable. Checked at most once a second.',
+        summary: 'Readiness check',
+        description:
+          'Succeeds if the service owns its data and grants can be made durable. Checked at most once a second.',
         security: [],
         response: { 200: Ok },
       },
@@ -51,10 +52,11 @@ function metricsRoute(app: App, { metrics }: Service): void {
       schema: {
         operationId: 'metrics',
         tags: ['operation'],
-        summary: 'Figures for Prometheus',
-        description: 'Its text format. Labels take a few fixed values, and the groups that the operator named.',
+        summary: 'Metrics for Prometheus',
+        description:
+          'In the Prometheus text format. Labels only take a few fixed values, and the groups that the operator named.',
         response: {
-          200: { description: 'The figures.', content: { 'text/plain': { schema: Type.String() } } },
+          200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } },
         },
       },
     },
@@ -67,7 +69,7 @@ function metricsRoute(app: App, { metrics }: Service): void {
 }
 
 function documentRoute(app: App, { limits }: Service): void {
-  /** The same for everybody, for as long as the service runs. */
+  /** The document is the same for all callers, for as long as the service runs. */
   let bytes: Buffer | undefined
   app.get(
     '/openapi.json',
@@ -99,7 +101,7 @@ function replicasRoute(app: App, { state, replicas, storageHealth }: Service): v
         tags: ['operation'],
         summary: 'The replicas of this service',
         description:
-          'Which one is active, since when, which others are connected to it, and whether the storage answers. Every replica can be asked, even while none is active.',
+          'Which replica is active, since when, which others are connected to it, and whether the storage answers. Any replica can answer this, even while none is active.',
         response: { 200: ReplicasAnswer },
       },
     },
@@ -127,7 +129,7 @@ function revokeRoute(app: App, { revocations, logger }: Service): void {
         tags: ['operation'],
         summary: 'Revoke a token',
         description:
-          'For ever, by its id (`jti`). When it is answered, no replica that is connected takes the token any more, and streams, polls and waiting campaigns of its bearer have ended. Leases of its bearer run out. May be repeated.',
+          'Revokes a token permanently, by its id (`jti`). Once this request succeeds, no connected replica accepts the token, and the streams, polls, and waiting campaigns of its bearer have ended. The leases of its bearer expire. May be repeated.',
         body: RevokeBody,
         response: { 200: Ok },
       },
@@ -137,7 +139,7 @@ function revokeRoute(app: App, { revocations, logger }: Service): void {
       mayAdminister(request.identity)
       const { token_id } = request.body
       await revocations.revoke(token_id)
-      logger.warn({ token_id, by: request.identity.subject }, 'a token is revoked')
+      logger.warn({ token_id, by: request.identity.subject }, 'a token was revoked')
       return { ok: true as const }
     },
   )
@@ -172,8 +174,9 @@ function identityRoute(app: App): void {
       schema: {
         operationId: 'identity',
         tags: ['operation'],
-        summary: 'Who the caller is',
-        description: 'And what it may do beside taking part. Without authentication everybody may do everything.',
+        summary: 'The identity of the caller',
+        description:
+          'Who the caller is, and what it may do besides taking part in groups. Without authentication, every caller may do everything.',
         response: { 200: IdentityAnswer },
       },
     },

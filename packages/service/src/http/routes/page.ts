@@ -1,4 +1,4 @@
-/** The page for people, at `/`. It needs no identity; what it asks for does. */
+/** The page for people, at `/`. It needs no authentication, but the data that it loads does. */
 import { filesPath, pageFile, pageOrText, type Sent } from '@tenure/page/server/static-page'
 import type { FastifyReply } from 'fastify'
 import { ServiceError } from '../../errors.ts'
@@ -8,12 +8,12 @@ const text = `Tenure, the election service. In a browser this is a page that sho
 
   POST   /v1/groups/{id}/campaign    try to become leader: node_id, lease_ttl_ms
   POST   /v1/groups/{id}/renew       extend the lease: node_id, term, extend_by_ms
-  POST   /v1/groups/{id}/resign      give it back: node_id, term
-  GET    /v1/groups/{id}/leader      who leads
+  POST   /v1/groups/{id}/resign      release the lease: node_id, term
+  GET    /v1/groups/{id}/leader      the current leader
   GET    /v1/groups/{id}/watch       changes as they happen
-  GET    /v1/groups/{id}/members     who takes part
+  GET    /v1/groups/{id}/members     the nodes that take part
   GET    /v1/groups                  all groups, in pages; ?search=text
-  GET    /v1/replicas                this service, and its storage
+  GET    /v1/replicas                the replicas of this service, and its storage
   GET    /healthz  /readyz  /metrics
   GET    /openapi.json               all routes, with every field
 `
@@ -26,7 +26,7 @@ export function pageRoute(app: App): void {
   app.get(atRoot, { schema }, (request, reply) => send(reply, pageOrText(text, request.headers)))
   app.get<{ Params: { file: string } }>(atFile, { schema }, (request, reply) => {
     const found = pageFile(request.params.file, request.headers)
-    if (!found) throw new ServiceError('NOT_FOUND', 'There is no such file. Load the page again.')
+    if (!found) throw new ServiceError('NOT_FOUND', 'This file does not exist. Reload the page.')
     return send(reply, found)
   })
 }

@@ -2,17 +2,17 @@ import type { FastifyRequest } from 'fastify'
 import { maySpeakFor, notJoined } from '../../auth/access.ts'
 import { Pace } from '../../clock.ts'
 import { ServiceError } from '../../errors.ts'
-import type { ManyRenewal, ManyRenewed } from '../../groups/groups.ts'
+import type { Caller, ManyRenewal, ManyRenewed } from '../../groups/groups.ts'
 import { batchBodyBytes } from '../bodies.ts'
 import { countUnread, isStillKnown } from '../connections.ts'
 import * as schema from '../schemas/elections.ts'
 import { bodyFailures } from '../schemas/failures.ts'
 import type { App, Service } from '../service.ts'
 
-/** What is judged without a look at anything else. */
+/** How many renewals are processed before other callbacks may run. */
 const itemsPerLook = 256
 
-/** A node with many groups sends one request. */
+/** Lets a node with many groups renew all its leases in one request. */
 export function renewManyRoute(app: App, service: Service): void {
   const { state, metrics } = service
   app.post(
@@ -22,7 +22,7 @@ export function renewManyRoute(app: App, service: Service): void {
         operationId: 'renewMany',
         tags: ['election'],
         summary: 'Extend many leases of a node',
-        description: 'Each has its own result.',
+        description: 'Each renewal has its own result.',
         body: schema.RenewManyBody,
         response: { 200: schema.RenewManyAnswer },
       },
@@ -46,7 +46,7 @@ export function renewManyRoute(app: App, service: Service): void {
 type Item = schema.RenewManyRequest['renewals'][number]
 
 interface Slice {
-  /** Where the result of each goes. */
+  /** The index of each result. */
   readonly places: number[]
   readonly renewals: ManyRenewal[]
 }
@@ -57,20 +57,20 @@ async function renewAll(
   { node_id: nodeId, renewals }: schema.RenewManyRequest,
 ): Promise<schema.RenewResult[]> {
   const results = Array.from<schema.RenewResult>({ length: renewals.length })
-  /** The first of each group: longer and longer promises of one would wait for each other's writes, without end. */
+  /** The first renewal of each group. Several different promises for one group would wait for each other's writes. */
   const firsts = new Map<string, Item>()
   const waiting: Promise<void>[] = []
   const pace = new Pace()
-  const subject = service.limits.subjectOf(request)
+  const caller = service.limits.callerOf(request)
   let slice: Slice = { places: [], renewals: [] }
-  // Ten thousand of them come in one request: nothing is made here that is not needed.
+  // One request may have ten thousand renewals, so this loop creates only what is needed.
   for (const [index, item] of renewals.entries()) {
     const { group_id, term, extend_by_ms } = item
     const first = firsts.get(group_id)
     if (!request.identity.mayJoin(group_id)) {
       results[index] = { group_id, ok: false, error: 'UNAUTHORIZED', message: notJoined(group_id) }
     } else if (first && (first.term !== term || first.extend_by_ms !== extend_by_ms)) {
-      const message = 'This batch renews this group already, and otherwise.'
+      const message = 'This batch already renews this group, with another term or duration.'
       results[index] = { group_id, ok: false, error: 'INVALID_REQUEST', message }
     } else {
       if (!first) firsts.set(group_id, item)
@@ -79,23 +79,26 @@ async function renewAll(
     }
     const isLast = index === renewals.length - 1
     if (!isLast && index % itemsPerLook !== itemsPerLook - 1) continue
-    const renewing = renewSome(service, { nodeId, subject }, slice, results)
+    const renewing = renewSome(service, { nodeId, caller }, slice, results)
     if (renewing) waiting.push(renewing)
     slice = { places: [], renewals: [] }
     if (isLast || !pace.isOver) continue
     await pace.pause()
     if (!isStillKnown(service, request)) {
-      throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again meanwhile. Send the batch again.')
+      throw new ServiceError(
+        'BACKEND_UNAVAILABLE',
+        'Access rights were reloaded while this batch was running. Retry the batch.',
+      )
     }
   }
   await Promise.all(waiting)
   return results
 }
 
-/** At once where nothing is to wait for. */
+/** Returns undefined if there is nothing to wait for. */
 function renewSome(
   { state, clock }: Service,
-  { nodeId, subject }: { readonly nodeId: string; readonly subject: string },
+  { nodeId, caller }: { readonly nodeId: string; readonly caller: Caller },
   { places, renewals }: Slice,
   results: schema.RenewResult[],
 ): Promise<void> | undefined {
@@ -114,7 +117,7 @@ function renewSome(
     each(([group_id]) => ({ group_id, ok: false, error: error.code, message: error.message }))
   }
   try {
-    const answers = state.renewMany(nodeId, renewals, subject)
+    const answers = state.as(caller).renewMany(nodeId, renewals, caller.subject)
     if (answers instanceof Promise) return answers.then(answered, failed)
     answered(answers)
   } catch (error) {

@@ -11,7 +11,7 @@ function watchRoute(app: App, service: Service): void {
   app.get(
     '/v1/groups/:group_id/watch',
     {
-      // A stream without a body would be held for nothing.
+      // A HEAD request would hold a stream without a body for nothing.
       exposeHeadRoute: false,
       onSend: countUnread(service.limits),
       schema: {
@@ -60,7 +60,7 @@ function watchManyRoute(app: App, service: Service): void {
 }
 
 /**
- * What it costs to look at all changes that are kept, in requests. Always the same: the price must not reveal how much
+ * The price, in requests, of searching all kept changes. It is constant, because the price must not reveal how much
  * happens in groups of others.
  */
 const changesPrice = 16
@@ -73,16 +73,16 @@ function changesRoute(app: App, { hub, limits }: Service): void {
       schema: {
         operationId: 'listChanges',
         tags: ['groups'],
-        summary: 'The last changes of some groups',
+        summary: 'List the last changes of some groups',
         description:
-          'Of the newest changes of all groups that the replica which is asked has in memory since its start, 16384 at most. For people: a watch begins where it is opened.',
+          'The changes that this replica has in memory since its start, at most the newest 16384 of all groups. For people: use a watch to follow changes.',
         querystring: schema.ChangesQuery,
         response: { 200: schema.ChangesAnswer },
       },
     },
     async (request) => {
       const groups = groupsOf(request.query)
-      limits.work(request, Math.max(changesPrice, Math.ceil(groups.length / 10)))
+      limits.work(limits.subjectOf(request), Math.max(changesPrice, Math.ceil(groups.length / 10)), 1)
       for (const group of groups) mayRead(request.identity, group)
       const kept = hub.feed.newest(new Set(groups), Number(request.query.limit ?? '100'))
       return { changes: kept.map(({ change }) => changeOf(change)) }
@@ -93,7 +93,7 @@ function changesRoute(app: App, { hub, limits }: Service): void {
 function groupsOf({ groups }: { readonly groups: string }): string[] {
   const all = [...new Set(groups.split(','))]
   if (all.length <= schema.mostWatched) return all
-  throw new ServiceError('INVALID_REQUEST', `groups must be at most ${schema.mostWatched}.`)
+  throw new ServiceError('INVALID_REQUEST', `groups must have at most ${schema.mostWatched} ids.`)
 }
 
 export const watchRoutes = [watchRoute, watchManyRoute, changesRoute]

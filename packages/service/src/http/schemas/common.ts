@@ -1,9 +1,11 @@
-/** Shapes that several routes share. Validation, serialisation and the OpenAPI document all come from these schemas. */
+/**
+ * Schemas that several routes share. Validation, serialization, and the OpenAPI document all come from these schemas.
+ */
 import { Type, type ObjectOptions, type Static, type TObject, type TProperties, type TSchema } from '@sinclair/typebox'
 
 const longestMs = 2 ** 31 - 1
 
-/** Shapes that the document defines once, under these names. */
+/** Schemas that the document defines once, under these names. */
 export const shared: TSchema[] = []
 
 export function named<T extends TProperties>($id: string, properties: T, options?: ObjectOptions) {
@@ -11,7 +13,7 @@ export function named<T extends TProperties>($id: string, properties: T, options
   return Type.Unsafe<Static<TObject<T>>>({ $ref: `${$id}#` })
 }
 
-/** What a client sends: fields that are not known are refused. */
+/** The schema of a request body or query. Unknown fields are rejected. */
 export const Sent = <T extends TProperties>(properties: T, example?: unknown) =>
   Type.Object(properties, { additionalProperties: false, ...(example !== undefined && { examples: [example] }) })
 
@@ -20,7 +22,7 @@ export const Milliseconds = (description: string, example: number) =>
 export const UnixMs = (description: string) => Type.Integer({ description, examples: [1735200000000] })
 export const OptionalText = (maxLength: number, description: string, example: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength, description, examples: [example] }))
-/** Not a union of literals, which would be tried one by one. */
+/** An enum is faster than a union of literals, which would be tried one by one. */
 export const OneOf = <T extends string>(description: string, ...values: readonly T[]) =>
   Type.Unsafe<T>({ type: 'string', enum: values, description })
 export const Flag = (description: string) => OneOf(description, 'true', 'false')
@@ -28,39 +30,43 @@ export const Flag = (description: string) => OneOf(description, 'true', 'false')
 export const Term = Type.Integer({
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
-  description: 'The fencing token: higher with every leader.',
+  description: 'The fencing token. It rises with every new leader.',
   examples: [42],
 })
 export const ClusterId = Type.String({
-  description: 'Identifies the data of this service, for ever.',
+  description: 'Identifies the data of this service. It never changes.',
   examples: ['0b6a39c2-5b7f-4d2e-9f7a-3c1f5e2d8a10'],
 })
 
-/** Letters, digits and a few signs, so that an id means the same in a path, a log and a metric. */
+/** Only letters, digits, and a few signs, so that an id means the same in a path, a log, and a metric. */
 export const groupPattern = '[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}'
 export const GroupId = Type.String({
   pattern: `^${groupPattern}$`,
-  description: 'The group.',
+  description: 'The id of the group.',
   examples: ['payments-coordinator'],
 })
-/** The document's identity of a node names its group too. */
+/** Accepted in bodies, because the specification's node identity also names the group. */
 export const SameGroup = Type.Optional(
-  Type.String({ maxLength: 128, description: 'The group, as in the path.', examples: ['payments-coordinator'] }),
+  Type.String({
+    maxLength: 128,
+    description: 'The id of the group, as in the path.',
+    examples: ['payments-coordinator'],
+  }),
 )
 export const NodeId = Type.String({
   minLength: 1,
   maxLength: 256,
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
   description:
-    'The node: at most 256 bytes in Unicode form NFC, without invisible characters and without blanks around it.',
+    'The id of the node: at most 256 bytes in Unicode form NFC, without invisible characters, and without leading or trailing blanks.',
   examples: ['node_17'],
 })
 export const Instance = (description: string) => OptionalText(128, description, '7d0c2f2e-6c1b-4f3a-9d60-0a54d6c6f1de')
-/** Not a record, whose keys would be compared with a pattern whenever one is sent. */
+/** Not a record type, whose keys would be compared with a pattern for every response. */
 export const Metadata = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   additionalProperties: true,
-  description: 'What the node says about itself: at most 4096 bytes of JSON, at most 8 levels deep.',
+  description: 'Data that the node provides about itself: at most 4096 bytes of JSON, at most 8 levels deep.',
   examples: [{ ip: '10.0.1.7', zone: 'az-a', version: '1.4.2' }],
 })
 
@@ -69,22 +75,27 @@ export const GroupParams = Type.Object({ group_id: GroupId })
 export const Leader = named(
   'Leader',
   {
-    node_id: Type.String({ description: 'The node that leads, or did.', examples: ['node_17'] }),
+    node_id: Type.String({ description: 'The node that holds the lease, or held it last.', examples: ['node_17'] }),
     term: Term,
-    lease_expires_at_ms: UnixMs('When the lease runs out, as Unix time on the server’s clock: for people.'),
+    lease_expires_at_ms: UnixMs(
+      'When the lease expires, in Unix milliseconds on the server’s clock. For display only.',
+    ),
     lease_remaining_ms: Type.Integer({
       minimum: 0,
-      description: 'How long the lease lasts from the moment of this answer. Programs use this one.',
+      description: 'How long the lease lasts from the moment of this response. Programs should use this field.',
       examples: [5000],
     }),
-    lease_ttl_ms: Type.Integer({ description: 'The duration that was last asked for.', examples: [5000] }),
+    lease_ttl_ms: Type.Integer({ description: 'The duration that was last requested.', examples: [5000] }),
     acquired_at_ms: UnixMs('When the node became leader.'),
-    renewed_at_ms: UnixMs('When the leader was last heard from.'),
+    renewed_at_ms: UnixMs('When the leader last renewed.'),
     metadata: Metadata,
-    carry: Type.String({ description: 'A small text that outlives leaders.', examples: [''] }),
-    attempt: Type.String({ description: 'The candidacy that won.', examples: ['instance:7d0c'] }),
+    carry: Type.String({
+      description: 'The checkpoint: a short text that a leader leaves to its successors.',
+      examples: [''],
+    }),
+    attempt: Type.String({ description: 'The id of the campaign that won.', examples: ['instance:7d0c'] }),
     instance_start_uuid: Type.Optional(
-      Type.String({ description: 'The start of the node that won, if it named one.', examples: ['7d0c'] }),
+      Type.String({ description: 'The id of the node’s start that won, if it named one.', examples: ['7d0c'] }),
     ),
     version: Type.String({ description: 'Changes with every write.', examples: ['9f1c.42.0'] }),
     mark: Type.Optional(
@@ -94,13 +105,17 @@ export const Leader = named(
   { description: 'A lease, and the node that holds it or held it last.' },
 )
 export const leadership = {
-  leader: Type.Union([Leader, Type.Null()], { description: 'Null: nobody leads.' }),
+  leader: Type.Union([Leader, Type.Null()], { description: 'The leader, or null if there is none.' }),
   previous_leader: Type.Optional(Leader),
   highest_term: Term,
   retry_after_ms: Type.Optional(
-    Type.Integer({ minimum: 1, description: 'Asking again sooner is of no use.', examples: [800] }),
+    Type.Integer({
+      minimum: 1,
+      description: 'How long to wait before retrying. An earlier retry cannot succeed.',
+      examples: [800],
+    }),
   ),
 }
 
-export const IsOk = Type.Literal(true, { description: 'It was done.' })
-export const Ok = named('Ok', { ok: IsOk }, { description: 'It is so, or was done.' })
+export const IsOk = Type.Literal(true, { description: 'The request succeeded.' })
+export const Ok = named('Ok', { ok: IsOk }, { description: 'The request succeeded.' })

@@ -18,7 +18,7 @@ import {
 } from './common.ts'
 import { Code } from './failures.ts'
 
-const Mark = OptionalText(256, 'Shown with the lease, so that a node recognises its own writes.', 'c4f1')
+const Mark = OptionalText(256, 'A write id, shown with the lease, so that a node recognizes its own writes.', 'c4f1')
 
 export const CampaignBody = Sent(
   {
@@ -26,15 +26,26 @@ export const CampaignBody = Sent(
     lease_ttl_ms: Milliseconds('How long the lease lasts unless it is renewed.', 5000),
     metadata: Type.Optional(Metadata),
     group_id: SameGroup,
-    instance_start_uuid: Instance('Identifies this start of the node: it gets its own lease back.'),
-    request_id: OptionalText(128, 'Identifies this request: repeated, it gets the same lease.', 'run-2026-11-15'),
-    strict: Type.Optional(Type.Boolean({ description: 'A lost campaign is answered with 409.', examples: [false] })),
+    instance_start_uuid: Instance('Identifies this start of the node. The same start gets its own lease again.'),
+    request_id: OptionalText(
+      128,
+      'Identifies this request. If it is repeated, it gets the same lease.',
+      'run-2026-11-15',
+    ),
+    strict: Type.Optional(
+      Type.Boolean({ description: 'If true, a lost campaign gets the status 409.', examples: [false] }),
+    ),
     wait_ms: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 60_000, description: 'How long to wait in line.', examples: [0] }),
+      Type.Integer({
+        minimum: 0,
+        maximum: 60_000,
+        description: 'How long to wait in the campaign queue.',
+        examples: [0],
+      }),
     ),
     attempt: OptionalText(
       256,
-      'Identifies this candidacy: it gets its own lease back while that lasts, and nothing right after. With `after_term` it is granted one term at most, ever.',
+      'Identifies this campaign. While its lease lasts, repeating it gets the same lease, and nothing right after. With `after_term` it is granted at most one term, ever.',
       'b0b5',
     ),
     after_term: Type.Optional(
@@ -42,7 +53,7 @@ export const CampaignBody = Sent(
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         description:
-          'No term is granted if a higher one ever was; a granted term is higher. At most 2^20 above the group’s highest term; 2^32 for an administrator.',
+          'Only grants a term above this one, and none if a higher term was ever granted. May be at most 2^20 above the group’s highest term, or 2^32 for an administrator.',
         examples: [41],
       }),
     ),
@@ -54,26 +65,28 @@ export const CampaignBody = Sent(
 export const CampaignAnswer = named(
   'CampaignAnswer',
   {
-    is_leader: Type.Boolean({ description: 'Whether the node leads now.', examples: [true] }),
+    is_leader: Type.Boolean({ description: 'Whether the node is the leader now.', examples: [true] }),
     ...leadership,
     message: Type.Optional(
-      Type.String({ description: 'What to do, if this node leads already by another campaign: for people.' }),
+      Type.String({ description: 'For people: what to do if this node already leads by another campaign.' }),
     ),
     cluster_id: ClusterId,
   },
-  { description: 'The leader: this node, or another.' },
+  { description: 'The outcome of the campaign, and the leader.' },
 )
 
 const Held = {
   node_id: NodeId,
   term: Term,
   group_id: SameGroup,
-  instance_start_uuid: Instance('This start of the node. If the lease was granted to another one, it is not meant.'),
-  attempt: OptionalText(256, 'If given, only a lease of this candidacy is meant.', 'b0b5'),
-  version: OptionalText(256, 'If given, only this version of the lease is meant.', '9f1c.42.0'),
+  instance_start_uuid: Instance(
+    'This start of the node. If given, it must match the start that the lease was granted to.',
+  ),
+  attempt: OptionalText(256, 'If given, it must match the campaign that the lease was granted to.', 'b0b5'),
+  version: OptionalText(256, 'If given, it must match the version of the lease.', '9f1c.42.0'),
   mark: Mark,
 }
-const ExtendBy = Milliseconds('The lease lasts at least this long from now.', 5000)
+const ExtendBy = Milliseconds('How long the lease lasts from now, at least.', 5000)
 
 export const RenewBody = Sent(
   {
@@ -82,7 +95,7 @@ export const RenewBody = Sent(
     carry: Type.Optional(
       Type.String({
         maxLength: 4096,
-        description: 'Replaces the carry: at most 4096 bytes in UTF-8.',
+        description: 'Replaces the checkpoint: at most 4096 bytes in UTF-8.',
         examples: ['page 7'],
       }),
     ),
@@ -102,7 +115,7 @@ export const ResignBody = Sent(
     force: Type.Optional(
       Type.Boolean({
         description:
-          'Ends the term of a node that may still work, as an administrator: nobody else leads before its lease would have run out.',
+          'For administrators: ends the term of a node that may still be working. Nobody else leads before its lease would have expired.',
         examples: [false],
       }),
     ),
@@ -112,7 +125,7 @@ export const ResignBody = Sent(
 export const ResignAnswer = named(
   'ResignAnswer',
   { ok: IsOk, leader: Type.Optional(Leader), cluster_id: ClusterId },
-  { description: 'The lease is over.' },
+  { description: 'The lease has ended.' },
 )
 
 export const LeaderAnswer = named(
@@ -139,9 +152,9 @@ const RenewItem = Type.Object({
   group_id: Type.String({ description: 'The group.', examples: ['payments-coordinator'] }),
   ok: Type.Boolean({ description: 'Whether this lease was extended.' }),
   term: Type.Optional(Term),
-  lease_expires_at_ms: Type.Optional(UnixMs('When the lease runs out, for people.')),
+  lease_expires_at_ms: Type.Optional(UnixMs('When the lease expires. For display only.')),
   lease_remaining_ms: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'How long the lease lasts from the moment of this answer.' }),
+    Type.Integer({ minimum: 0, description: 'How long the lease lasts from the moment of this response.' }),
   ),
   error: Type.Optional(Code),
   message: Type.Optional(Type.String({ description: 'What is wrong, for people.' })),

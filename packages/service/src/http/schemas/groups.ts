@@ -20,14 +20,14 @@ const definition = {
   policy: Type.Optional(
     Type.Object(
       {
-        min_ttl_ms: Type.Optional(Milliseconds('The shortest lease.', 2000)),
-        max_ttl_ms: Type.Optional(Milliseconds('The longest lease.', 15000)),
+        min_ttl_ms: Type.Optional(Milliseconds('The shortest allowed lease duration.', 2000)),
+        max_ttl_ms: Type.Optional(Milliseconds('The longest allowed lease duration.', 15000)),
       },
-      { additionalProperties: false, description: 'Bounds of lease durations. Left out: the service’s own.' },
+      { additionalProperties: false, description: 'Limits for lease durations. Default: the service’s policy.' },
     ),
   ),
   allowed_nodes: Type.Optional(
-    Type.Array(NodeId, { maxItems: 1_000, description: 'Nodes that may campaign and send heartbeats. Left out: all.' }),
+    Type.Array(NodeId, { maxItems: 1_000, description: 'Nodes that may campaign and send heartbeats. Default: all.' }),
   ),
 }
 const definitionExample = {
@@ -41,32 +41,32 @@ export const CreateGroupBody = Sent(
 export const PutGroupBody = Sent(definition, definitionExample)
 
 const Group = named('Group', {
-  group_id: Type.String({ description: 'Its id.', examples: ['payments-coordinator'] }),
+  group_id: Type.String({ description: 'The id of the group.', examples: ['payments-coordinator'] }),
   policy: Type.Object(
     {
-      min_ttl_ms: Type.Integer({ description: 'The shortest lease.', examples: [2000] }),
-      max_ttl_ms: Type.Integer({ description: 'The longest lease.', examples: [15000] }),
+      min_ttl_ms: Type.Integer({ description: 'The shortest allowed lease duration.', examples: [2000] }),
+      max_ttl_ms: Type.Integer({ description: 'The longest allowed lease duration.', examples: [15000] }),
     },
-    { description: 'Bounds of lease durations.' },
+    { description: 'Limits for lease durations.' },
   ),
   allowed_nodes: Type.Union([Type.Array(Type.String()), Type.Null()], {
-    description: 'Nodes that may campaign and send heartbeats. Null: all.',
+    description: 'Nodes that may campaign and send heartbeats, or null for all.',
   }),
-  explicit: Type.Boolean({ description: 'Whether it was defined; otherwise a campaign created it.' }),
+  explicit: Type.Boolean({ description: 'Whether the group was defined. Otherwise a campaign created it.' }),
   highest_term: Term,
   leader: leadership.leader,
   previous_leader: leadership.previous_leader,
   candidates: Type.Optional(
     Type.Integer({
       minimum: 0,
-      description: 'Nodes that campaigned or sent a heartbeat lately, without the leader.',
+      description: 'Nodes that recently campaigned or sent a heartbeat, without the leader.',
       examples: [2],
     }),
   ),
   standbys: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Those of them that are live: see the members.', examples: [1] }),
+    Type.Integer({ minimum: 0, description: 'Candidates that are live: see the members.', examples: [1] }),
   ),
-  waiting: Type.Optional(Type.Integer({ minimum: 0, description: 'Campaigns that wait in line now.', examples: [1] })),
+  waiting: Type.Optional(Type.Integer({ minimum: 0, description: 'Campaigns in the queue now.', examples: [1] })),
 })
 export const GroupAnswer = named('GroupAnswer', { ok: IsOk, group: Group }, { description: 'The group.' })
 export const DefinedAnswer = named(
@@ -74,19 +74,19 @@ export const DefinedAnswer = named(
   { ok: IsOk, group: Group, removed_leader: Type.Optional(Leader) },
   {
     description:
-      'The group as it is now. `removed_leader`: it leads, is no longer allowed, and cannot renew its lease.',
+      'The group in its new state. `removed_leader` is set if the leader is no longer allowed, and so cannot renew its lease.',
   },
 )
 export const GroupsQuery = Sent({
   after: Type.Optional(
-    Type.String({ maxLength: 256, description: '`next` of the page before.', examples: ['orders'] }),
+    Type.String({ maxLength: 256, description: 'The `next` of the previous page.', examples: ['orders'] }),
   ),
   search: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 128,
       description:
-        'Only groups whose id contains this, in upper or lower case. A page may be short, even empty, before the last one.',
+        'Only groups whose id contains this text, ignoring case. A page before the last one may have few groups, or none.',
       examples: ['payments'],
     }),
   ),
@@ -98,17 +98,24 @@ export const GroupsAnswer = named(
   'GroupsAnswer',
   {
     groups: Type.Array(Group, {
-      description: 'Those that the caller may see, by id. Fewer than `limit` if many others are in between.',
+      description: 'The groups that the caller may read, by id. Fewer than `limit` if many others are in between.',
     }),
-    next: Type.Union([Type.String(), Type.Null()], { description: 'For `after` of the next page. Null: the last.' }),
+    next: Type.Union([Type.String(), Type.Null()], {
+      description: 'The `after` of the next page, or null on the last page.',
+    }),
     total: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'How many there are: for callers that see all, without `search`.' }),
+      Type.Integer({
+        minimum: 0,
+        description: 'The number of groups. Only for callers that may read all, and without `search`.',
+      }),
     ),
   },
   { description: 'A page of groups.' },
 )
 export const DeleteQuery = Sent({
-  force: Type.Optional(Flag('Even while it has a leader, whose lease runs out before anybody else leads.')),
+  force: Type.Optional(
+    Flag('Deletes the group even while it has a leader. Nobody else leads before that lease would have expired.'),
+  ),
 })
 
 export const HeartbeatBody = Sent(
@@ -125,30 +132,30 @@ export const MembersAnswer = named(
   {
     members: Type.Array(
       Type.Object({
-        node_id: Type.String({ description: 'The node.', examples: ['node_17'] }),
+        node_id: Type.String({ description: 'The id of the node.', examples: ['node_17'] }),
         role: OneOf(
-          'Allowed: the group’s definition names it, and it has sent nothing lately.',
+          '`allowed` means that the group’s definition names the node, but it has sent nothing recently.',
           'leader',
           'candidate',
           'allowed',
         ),
         last_heartbeat_ms: Type.Union([Type.Integer(), Type.Null()], {
-          description: 'When it last sent something, as Unix time. Null: not lately.',
+          description: 'When the node last sent something, in Unix milliseconds, or null if not recently.',
         }),
         instance_start_uuid: Type.Optional(
-          Type.String({ description: 'Its start, if it named one.', examples: ['7d0c'] }),
+          Type.String({ description: 'The id of the node’s start, if it named one.', examples: ['7d0c'] }),
         ),
         metadata: Metadata,
-        waiting: Type.Optional(Type.Boolean({ description: 'Whether a campaign of it waits in line now.' })),
+        waiting: Type.Optional(Type.Boolean({ description: 'Whether a campaign of the node is in the queue now.' })),
         live: Type.Optional(
           Type.Boolean({
             description:
-              'Whether it leads, or would take over: a campaign of it waits in line, a watch that names it is open, or it was heard from when it was due.',
+              'Whether the node leads, or would take over: it has a campaign in the queue, an open watch that names it, or it sent its last heartbeat or campaign in time.',
           }),
         ),
       }),
       { description: 'Nodes that are allowed by name, have campaigned, or send heartbeats.' },
     ),
   },
-  { description: 'The nodes that take part.' },
+  { description: 'The nodes that take part in the group.' },
 )

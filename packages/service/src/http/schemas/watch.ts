@@ -4,23 +4,24 @@ import { ClusterId, Flag, groupPattern, leadership, named, NodeId, OneOf, Sent, 
 /** How many groups one request may watch. */
 export const mostWatched = 1_000
 
-/** Those of earlier versions have a point, and are answered with a gap. */
+/** Cursors of earlier versions contain a dot, and get a GAP event. */
 const cursor = '([A-Za-z0-9_-]{94}|[A-Za-z0-9_-]{266}|[A-Za-z0-9_-]{8,32}\\.([A-Za-z0-9_-]{59}|0|[1-9][0-9]{0,15}))'
 const watchQuery = {
   cursor: Type.Optional(
-    Type.String({ pattern: `^${cursor}$`, description: 'Where to go on, from an earlier answer.' }),
+    Type.String({ pattern: `^${cursor}$`, description: 'Where to continue, from an earlier response.' }),
   ),
   node_id: Type.Optional(
     Type.String({
       ...NodeId,
-      description: 'The node that watches, as a standby: it is a live member of these groups while the watch is open.',
+      description:
+        'The node that watches as a standby. It counts as a live member of these groups while the watch is open.',
     }),
   ),
-  renewals: Type.Optional(Flag('Whether RENEWED is reported too.')),
+  renewals: Type.Optional(Flag('Whether RENEWED events are sent too.')),
   wait_ms: Type.Optional(
     Type.String({
       pattern: '^([1-5]?[0-9]{1,4}|60000)$',
-      description: 'How long a long poll waits for an event: at most 60000. Default: 25000.',
+      description: 'How long a long poll waits for an event, at most 60000. Default: 25000.',
       examples: ['0'],
     }),
   ),
@@ -29,7 +30,7 @@ export const WatchQuery = Sent(watchQuery)
 export type WatchOptions = Static<typeof WatchQuery>
 const Groups = Type.String({
   pattern: `^${groupPattern}(,${groupPattern}){0,${mostWatched - 1}}$`,
-  description: `Ids of groups with commas in between: at most ${mostWatched}.`,
+  description: `Group ids, separated by commas, at most ${mostWatched}.`,
   examples: ['payments-coordinator,orders'],
 })
 export const WatchManyQuery = Sent({ groups: Groups, ...watchQuery })
@@ -41,7 +42,7 @@ export const ChangesQuery = Sent({
 })
 export const WatchHeaders = Type.Object({
   'last-event-id': Type.Optional(
-    Type.String({ pattern: `^(${cursor})?$`, description: 'Like `cursor`, and preferred to it: browsers send it.' }),
+    Type.String({ pattern: `^(${cursor})?$`, description: 'Like `cursor`, which it overrides. Browsers send it.' }),
   ),
 })
 
@@ -49,7 +50,7 @@ const WatchEvent = named(
   'WatchEvent',
   {
     type: OneOf(
-      'STATE: the present state. GAP: something was missed, and STATE follows for each group concerned. TOO_SLOW: the stream ends, because its reader did not keep up.',
+      'STATE: the current state. GAP: some events were missed, and STATE follows for each affected group. TOO_SLOW: the stream ends, because its reader did not keep up.',
       'LEADER_CHANGED',
       'LEADER_LOST',
       'RENEWED',
@@ -57,17 +58,17 @@ const WatchEvent = named(
       'GAP',
       'TOO_SLOW',
     ),
-    group_id: Type.Optional(Type.String({ description: 'The group.', examples: ['payments-coordinator'] })),
+    group_id: Type.Optional(Type.String({ description: 'The id of the group.', examples: ['payments-coordinator'] })),
     term: Type.Optional(Term),
     leader_node_id: Type.Optional(
-      Type.String({ description: 'The node that leads; of LEADER_LOST, the one that did.', examples: ['node_09'] }),
+      Type.String({ description: 'The leader. With LEADER_LOST: the former leader.', examples: ['node_09'] }),
     ),
-    reason: Type.Optional(OneOf('Of LEADER_LOST: why.', 'expired', 'resigned', 'deleted')),
+    reason: Type.Optional(OneOf('With LEADER_LOST: why the term ended.', 'expired', 'resigned', 'deleted')),
     leader: Type.Optional(leadership.leader),
     previous_leader: leadership.previous_leader,
     highest_term: Type.Optional(Term),
     retry_after_ms: leadership.retry_after_ms,
-    ts_ms: UnixMs('When it happened, for people.'),
+    ts_ms: UnixMs('When it happened. For display only.'),
   },
   {
     examples: [
@@ -83,25 +84,25 @@ const WatchEvent = named(
 )
 export type WatchedEvent = Static<typeof WatchEvent>
 const WatchAnswer = named('WatchAnswer', {
-  events: Type.Array(WatchEvent, { description: 'In order. Empty: nothing happened meanwhile.' }),
+  events: Type.Array(WatchEvent, { description: 'The events in order. Empty if nothing happened.' }),
   cursor: Type.String({
-    description: 'For the next request.',
+    description: 'The cursor for the next request.',
     examples: ['mC3sUeF1xqz0hTt2'.repeat(6).slice(0, 94)],
   }),
   cluster_id: ClusterId,
 })
 export const ChangesAnswer = named(
   'ChangesAnswer',
-  { changes: Type.Array(WatchEvent, { description: 'In order, without the leases.' }) },
+  { changes: Type.Array(WatchEvent, { description: 'The changes in order, without the leases.' }) },
   { description: 'The newest changes that are kept.' },
 )
 export const watchText =
-  'With `Accept: text/event-stream` the answer is a stream of Server-Sent Events, each of them a WatchEvent with an `id` that is a cursor. Otherwise it is a long poll: without a cursor it answers with the present state, with one it waits for what comes after. An answer has at most 256 changes, and about 256 KB of states or changes: the rest comes with the next poll.'
+  'With `Accept: text/event-stream` the response is a stream of Server-Sent Events, each a WatchEvent whose `id` is a cursor. Otherwise it is a long poll: without a cursor it returns the current state, and with a cursor it waits for later events. A response has at most 256 changes, and about 256 KB of states or changes. The rest comes with the next poll.'
 
-/** A watch answers in one of two ways. */
+/** A watch responds with a long poll's JSON or a stream. */
 export const watchResponses = {
   200: {
-    description: 'What happened.',
+    description: 'The events.',
     content: {
       'application/json': { schema: WatchAnswer },
       'text/event-stream': { schema: Type.String({ description: 'A stream of WatchEvent.' }) },

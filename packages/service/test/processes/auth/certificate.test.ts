@@ -77,7 +77,7 @@ const campaign = (client: Certificate | undefined, node_id: string, more: Asked 
 
 const sound: Wish = { names: [dns('node-1.example')] }
 const elected = { status: 200, body: { is_leader: true } }
-const refused = { status: 401, body: { ok: false, error: 'UNAUTHORIZED', message: 'What was shown is not valid.' } }
+const refused = { status: 401, body: { ok: false, error: 'UNAUTHORIZED', message: 'The credential is not valid.' } }
 
 describe('a certificate', () => {
   test('speaks for the node that its name stands for, by type', async () => {
@@ -167,7 +167,7 @@ describe('a certificate is refused:', () => {
 })
 
 describe('without a certificate', () => {
-  const missing = { status: 401, body: { message: 'This needs a token or a certificate.' } }
+  const missing = { status: 401, body: { message: 'This request needs a token or a client certificate.' } }
 
   test('there is no identity, and only the health is told', async () => {
     expect(await campaign(undefined, 'node-1')).toMatchObject(missing)
@@ -274,7 +274,7 @@ describe('a connection', () => {
     const list = () => send('GET', '/v1/groups', { client, agent })
     expect(await list()).toMatchObject({ status: 200 })
     await expect.poll(async () => (await list()).status, { interval: 100, timeout: 5_000 }).toBe(401)
-    expect(await list()).toMatchObject({ status: 401, body: { message: 'What was shown has expired.' } })
+    expect(await list()).toMatchObject({ status: 401, body: { message: 'The credential has expired.' } })
     const sockets = Object.values(agent.freeSockets).flat()
     expect(sockets).toHaveLength(1)
     agent.destroy()

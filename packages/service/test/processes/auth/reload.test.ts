@@ -171,7 +171,7 @@ describe('keys that make no sense', () => {
     ['no keys', { keys: [] }, /no key/],
     ['a private key', jwkOf(one.privateKey), /private/],
     ['a private key in PEM', one.privateKey.export({ type: 'pkcs8', format: 'pem' }), /private/],
-    ['a certificate', makeCertificate().cert, /certificate; give the public key/],
+    ['a certificate', makeCertificate().cert, /certificate; provide only the public key/],
     ['a shared secret', { keys: [{ kty: 'oct', alg: 'HS256', k: 'A'.repeat(43) }] }, /secret/],
     ['a key with alg none', { keys: [{ ...first, alg: 'none' }] }, /unknown kind/],
     ['a key with the alg of another kind', { keys: [{ ...first, alg: 'RS256' }] }, /unknown kind/],
@@ -389,9 +389,14 @@ describe('TLS that is read again', () => {
 
     test.each<[string, string, unknown, RegExp]>([
       // Node would take it for all public authorities.
-      ['an empty file of authorities', 'clients.pem', '', /clientCaFile: there is no certificate/],
-      ['text that is no authority', 'clients.pem', 'hello', /clientCaFile: there is no certificate/],
-      ['a certificate of a client for an authority', 'clients.pem', authorityOne.issue(wish).cert, /not an authority/],
+      ['an empty file of authorities', 'clients.pem', '', /clientCaFile: it contains no certificate/],
+      ['text that is no authority', 'clients.pem', 'hello', /clientCaFile: it contains no certificate/],
+      [
+        'a certificate of a client for an authority',
+        'clients.pem',
+        authorityOne.issue(wish).cert,
+        /not a CA certificate/,
+      ],
       ['a key for an authority', 'clients.pem', serverOne.key, /not a PRIVATE KEY/],
       ['no certificate', 'server.pem', 'hello', /tls\.certFile/],
       ['half an authority', 'clients.pem', authorityOne.cert + half(authorityTwo.cert), /clientCaFile: .*incomplete/],

@@ -36,7 +36,7 @@ const revoke = (token_id: string, { url = service.url, by = admin } = {}) =>
 const look = (token: string, url = service.url) => ask(url, token, 'GET', `${group}/leader`)
 const refused = {
   status: 401,
-  body: { ok: false, error: 'UNAUTHORIZED', message: 'What was shown has been revoked.' },
+  body: { ok: false, error: 'UNAUTHORIZED', message: 'The credential has been revoked.' },
 }
 
 /** Reads until the stream ends. */

@@ -84,7 +84,7 @@ test('whoever takes over knows them, and can revoke too, from any replica', asyn
   for (const tokenId of ['by a follower', 'by the former one']) {
     for (const revocations of all) {
       await expect.poll(() => revocations.has(bearerOf(tokenId))).toBe(true)
-      expect(() => revocations.check(bearerOf(tokenId))).toThrow('What was shown has been revoked.')
+      expect(() => revocations.check(bearerOf(tokenId))).toThrow('The credential has been revoked.')
     }
   }
   for (const revocations of all) expect(revocations.check(bearerOf('another'))).toBeUndefined()

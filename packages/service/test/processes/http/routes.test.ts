@@ -158,12 +158,15 @@ describe('a campaign', () => {
     const group = newGroup()
     const lost = async (node: string) => (await campaign(group, node, { strict: true })).body['message']
     const { body } = await campaign(group, 'a')
-    expect(await lost('a')).toMatch(/^Node "a" leads group "[^"]+" already, from another campaign\./)
+    expect(await lost('a')).toMatch(/^Node "a" already leads group "[^"]+", from another campaign\./)
     expect(await lost('b')).toMatch(/^Another node leads group/)
     const { term } = body['leader'] as { term: number }
     await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term })
     const late = await campaign(group, 'a', { strict: true, attempt: 'x', after_term: 0 })
-    expect(late).toMatchObject({ status: 409, body: { message: expect.stringMatching(/^Nobody leads/) as string } })
+    expect(late).toMatchObject({
+      status: 409,
+      body: { message: expect.stringMatching(/^Group "[^"]+" has no leader/) as string },
+    })
   })
 
   test('is the same one with the same instance or the same request, and another one without', async () => {
@@ -261,7 +264,7 @@ describe('the identity of a node', () => {
     await campaign(group, 'a', mine)
     const again = await campaign(group, 'a', { instance_start_uuid: 'two' })
     expect(again).toMatchObject({ status: 200, body: { is_leader: false, leader: { node_id: 'a', term: 1 } } })
-    expect(again.body['message']).toMatch(/^Node "a" leads group "[^"]+" already, .*Renew .* term 1, .*resign/)
+    expect(again.body['message']).toMatch(/^Node "a" already leads group "[^"]+", .*Renew .* term 1, .*resign/)
     const lost = await campaign(group, 'b')
     expect(lost.body).not.toHaveProperty('message')
     expect((await campaign(group, 'a', mine)).body).not.toHaveProperty('message')

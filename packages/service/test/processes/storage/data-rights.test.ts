@@ -78,7 +78,7 @@ describe.skipIf(process.platform === 'win32')('a data directory', () => {
     await use(directory)
     renameSync(join(directory, name), join(folder, 'elsewhere'))
     symlinkSync(join(folder, 'elsewhere'), join(directory, name))
-    await expect(use(directory)).rejects.toThrow(`${name} is not a plain file`)
+    await expect(use(directory)).rejects.toThrow(`${name} is not a regular file`)
   })
 
   test('that is itself a link is followed: systemd makes such', async () => {
@@ -133,7 +133,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
       const link = join(folder, `link-${leads.length}`)
       symlinkSync(leads, link)
       lchownSync(link, stranger, stranger)
-      await expect(use(link)).rejects.toThrow(new RegExp(`${link} is a link of the user with the number ${stranger}`))
+      await expect(use(link)).rejects.toThrow(new RegExp(`${link} is a link owned by user ${stranger}`))
       expect(readdirSync(target)).toEqual([])
       lchownSync(link, 0, 0)
     }
@@ -168,7 +168,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
       await use(directory)
       chownSync(join(directory, name), 0, 0)
       expect(await serveAsStranger(directory)).toMatch(
-        /cannot be used: EACCES.+Give the directory and its files to the user that serves them: chown -R 65534 .+data\n/,
+        /cannot be used: EACCES.+Change the owner of the directory and its files to the user that runs the service: chown -R 65534 .+data\n/,
       )
     },
   )
@@ -190,8 +190,8 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     chownSync(directory, 1_234, 1_234)
     chmodSync(directory, 0o775)
     chownSync(directory, 1_234, stranger)
-    expect(await serveAsStranger(directory)).toMatch(/belongs to the user with the number 1234.+chown 65534/s)
+    expect(await serveAsStranger(directory)).toMatch(/belongs to user 1234.+chown 65534/s)
     // Root can do everything anyway, and is warned.
-    expect(await use(directory)).toEqual([expect.stringContaining('belongs to the user with the number 1234')])
+    expect(await use(directory)).toEqual([expect.stringContaining('belongs to user 1234')])
   })
 })

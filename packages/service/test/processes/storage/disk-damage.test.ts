@@ -57,7 +57,7 @@ describe('data that is damaged is not served:', () => {
       onTestFinished(() => storage.close())
       return read(storage)
     })
-    await expect(state).rejects.toThrow(/newest commit is|older than what this directory has had/)
+    await expect(state).rejects.toThrow(/newest commit is|older than the data that this directory has had/)
   })
 
   const jsonOf = (term: number) => `{"term":${term},"node":"a","attempt":"x","ttl":60000,"at":1}`
@@ -104,7 +104,7 @@ describe('data that is damaged is not served:', () => {
     ['pages that are empty', (path) => edit(path, (bytes) => bytes.fill(0, 12_288))],
   ])('%s', async (_name, damage) => {
     await expect(ServiceProcess.start({ directory: await damaged(damage) })).rejects.toThrow(
-      /data directory .+ cannot be used: .+\. Put a backup in its place, then run "tenure restore --data .+" once\./,
+      /data directory .+ cannot be used: .+\. Replace it with a backup, then run "tenure restore --data .+" once\./,
     )
   })
 })
@@ -118,7 +118,9 @@ test('data that was put back is noticed, and served after it was said to be', as
   await first.close()
   // Into the same file, which is no copy then.
   writeFileSync(path, older)
-  await expect(openStorage(directory)).rejects.toThrow(/older than what this directory has had.+tenure restore --data/)
+  await expect(openStorage(directory)).rejects.toThrow(
+    /older than the data that this directory has had.+tenure restore --data/,
+  )
   await restoreData({ data: directory })
   const again = await openStorage(directory)
   onTestFinished(() => again.close())

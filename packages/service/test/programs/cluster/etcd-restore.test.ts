@@ -161,7 +161,7 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
     expect(performance.now() - grantedMs).toBeGreaterThan(maxTtlMs * 0.9)
     expect(replicas.every(({ isRunning }) => isRunning)).toBe(true)
     const lines = replicas.flatMap(({ log }) => log.map((line) => JSON.stringify(line)))
-    expect(lines.filter((line) => line.includes('the storage has lost data'))).toHaveLength(1)
+    expect(lines.filter((line) => line.includes('the storage has lost confirmed data'))).toHaveLength(1)
     expect(lines.filter((line) => line.includes('restart this process'))).toEqual([])
   }, 180_000)
 

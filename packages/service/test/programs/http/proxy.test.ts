@@ -99,7 +99,7 @@ describeWithPrograms([programs.haproxy], 'behind HAProxy', () => {
       const answer = await send(proxy, request(proxy, `GET /v1/groups/mine-${at}/members`))
       return answer?.body['message']
     })
-    expect(await Promise.all(meanwhile)).toEqual(meanwhile.map((_, at) => `There is no group "mine-${at}".`))
+    expect(await Promise.all(meanwhile)).toEqual(meanwhile.map((_, at) => `Group "mine-${at}" does not exist.`))
     attacker.end()
     for (const { status, body } of await answers(attacker, 3)) {
       if (status === 200) expect(body['leader']).toMatchObject({ node_id: 'a' })

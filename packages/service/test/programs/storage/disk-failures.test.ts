@@ -112,7 +112,7 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
     await scene.service.command('g')
     expect(await scene.get('/readyz')).toMatchObject({
       status: 503,
-      body: { message: expect.stringContaining('started anew') },
+      body: { message: expect.stringContaining('Restart the service') },
     })
     expect(await scene.campaign('new')).toMatchObject(unavailable)
     expect(await scene.get('/v1/groups/over/leader')).toMatchObject(unavailable)

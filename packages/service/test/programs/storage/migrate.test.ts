@@ -64,12 +64,12 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     expect(await back.head()).toEqual({ ...head, incarnation: expect.any(String) })
     expect(await read(back)).toHaveLength(2)
     await back.close()
-    await expect(first.serve()).rejects.toThrow(`it was moved to ${one}. Serve that one`)
+    await expect(first.serve()).rejects.toThrow(`it was moved to ${one}. Use that one`)
     await expect(openSharedStorage(one, options)).rejects.toThrow('it was moved to postgres://')
     await expect(openSharedStorage(two, options)).rejects.toThrow(`it was moved to the directory ${last.directory}`)
-    await expect(migrateData({ from: last.directory, to: one, environment })).rejects.toThrow(/has other data/)
+    await expect(migrateData({ from: last.directory, to: one, environment })).rejects.toThrow(/contains other data/)
     await expect(migrateData({ from: `${last.directory}-missing`, to: inEtcd(), environment })).rejects.toThrow(
-      /There are no data/,
+      /does not contain the data/,
     )
     await expect(migrateData({ from: inEtcd(), to: inEtcd(), environment })).rejects.toThrow(/its head is missing/)
   })
@@ -98,7 +98,7 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
       // It has waited long enough before the lease could be lost on a busy machine.
       const hurried = { ...systemClock, setTimer: hurry(systemClock.setTimer) }
       const early = migrateData({ from: url, to: to.directory, environment, clock: hurried })
-      await expect(early).rejects.toThrow('one is active on these data. Stop all replicas')
+      await expect(early).rejects.toThrow('one is active on this data. Stop all replicas')
       expect(await replica.storage.head()).toEqual(swap.head)
       await elector.stop()
       expect(await migrateData({ from: url, to: to.directory, environment })).toBe(1)

@@ -124,7 +124,7 @@ for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
 
 test('other servers, and what is wrong with a URL, are refused in words', async () => {
   const refused = (url: string) => open(url).catch((error: Error) => error.message)
-  expect(await refused('redis://:hunter2@127.0.0.1/')).toMatch(/^store redis:.* is not possible: it must be "etcd:/)
+  expect(await refused('redis://:hunter2@127.0.0.1/')).toMatch(/^store redis:.* is not supported: it must be "etcd:/)
   expect(await refused('redis://:hunter2@127.0.0.1/')).not.toContain('hunter2')
   expect(await refused('/var/lib')).toMatch(/it must be "etcd:/)
   expect(await refused('etcd://127.0.0.1:1/p?x=1')).toMatch(/it must be "etcd:\/\/host:2379,host:2379\/prefix"/)

@@ -1,4 +1,4 @@
-/** What may stand between electors and their store: relays, which pass calls on and remember what they see. A plug. */
+/** The relay model: relays between electors and their store forward calls and remember what they observe. Optional. */
 import type { Fields } from '../../election-fields.ts'
 import type { Sight } from '../../election-state.ts'
 import type { AcquireClaim, LeaseRecord, Outcome } from '../../lease-store.ts'
@@ -6,64 +6,64 @@ import type { Course } from './course.ts'
 import { eventFor, handle, withEvent } from './server.ts'
 import type { Message, RelaySlot, Reply, Scene, Setup } from './scene.ts'
 
-/** What an event shows: it may report the past, or come twice. */
+/** What an event shows. An event may be stale or duplicated. */
 export interface Shown {
   readonly record: LeaseRecord | undefined
   readonly highestTerm?: number | undefined
 }
 
-/** How relays decide, as functions of what they remember. Their clocks say 0: all times are relative to now. */
+/** The decisions of relays, as functions of their memory. A relay's clock reads 0, so all times are relative to now. */
 export interface Between<Memory extends object = object> {
   /** How many relays there are. */
   readonly relays: number
-  /** For each elector, those that may pass its calls on. */
+  /** The relays that may forward each elector's calls. */
   readonly relaysOf: readonly (readonly number[])[]
   /** Whether relays watch the store. */
   readonly watch: boolean
   readonly blank: Memory
-  /** An acquire as it is passed on now. */
+  /** Returns the acquire that the relay sends to the store now. */
   passOn(memory: Memory, claim: AcquireClaim): AcquireClaim
-  /** What to ask instead after a refusal of what was passed on, if anything. */
+  /** Returns the acquire to send after a refusal of the forwarded one, or undefined to forward the refusal. */
   again(asked: AcquireClaim, passed: AcquireClaim, outcome: Outcome): AcquireClaim | undefined
-  /** The store has answered. */
+  /** Returns the memory after an answer of the store. */
   take(memory: Memory, reply: Reply): Memory
-  /** A watch of the store, or of the cluster's resource, shows something. */
+  /** Returns the memory after an event from the store's watch or from the cluster's resource. */
   hear(memory: Memory, shown: Shown): Memory
-  /** The outcome as the elector gets it. */
+  /** Returns the outcome that the elector gets. */
   tell(memory: Memory, outcome: Outcome): Outcome
-  /** What others of the same cluster, and a successor, are shown of it. */
+  /** Returns what other relays of the cluster, and a successor, see of this memory. */
   show(memory: Memory): Shown | undefined
-  /** A memory, field by field, without the versions that are only remembered: `past`. */
+  /** Maps a memory field by field, without the observed versions in `past`. */
   memoryWith(fields: Fields, memory: Memory): Memory
   past(memory: Memory): readonly Sight[]
   withPast(memory: Memory, past: readonly Sight[]): Memory
 }
 
-/** The relays that run and can take a request of an elector. */
+/** Returns the running relays that can accept a request of an elector. */
 export function relaysFor(scene: Scene, { between }: Setup, who: number): readonly number[] {
   return (between?.relaysOf[who] ?? []).filter((via) => scene.relays[via]?.life === 'running')
 }
 
-/** A relay begins, with what the resource of its cluster shows, or with nothing. */
+/** Starts a relay with what the resource of its cluster shows, or with nothing. */
 export function begin(scene: Scene, via: number, between: Between, isShown: boolean): Scene {
   const memory = isShown ? relayOf(scene, via).memory : between.blank
   const begun = withRelay(scene, via, { life: 'running', memory })
   return between.watch ? watched(begun, via) : begun
 }
 
-/** Relays that watch have opened their watches. */
+/** Opens the watches of all relays that watch. */
 export function withWatches(scene: Scene, { between }: Setup): Scene {
   return between?.watch ? scene.relays.reduce((next, _, via) => watched(next, via), scene) : scene
 }
 
-/** A relay's watch of the store is opened: it shows what is there. */
+/** Opens a relay's watch of the store, which shows the current record first. */
 export function watched(scene: Scene, via: number): Scene {
   const who = scene.slots.length + via
   const messages = scene.messages.filter((message) => message.who !== who)
   return { ...scene, messages: [...messages, eventFor(who, scene.server.record)] }
 }
 
-/** Nothing is left of a relay. What it asked the store arrives all the same; what it was asked waits for another one. */
+/** Removes a relay. Its requests to the store still arrive; requests to it wait for another relay. */
 export function crash(scene: Scene, via: number, between: Between): Scene {
   const gone = between.relays
   const event = scene.slots.length + via
@@ -74,19 +74,19 @@ export function crash(scene: Scene, via: number, between: Between): Scene {
     return message.orphan ? rest : [...rest, asked(message)]
   })
   const shown = between.show(relayOf(scene, via).memory)
-  // What its resource shows is new to the next one: it counts from its start, and no time passes for it until then.
+  // The next relay observes what its resource shows from its own start on. No time counts for it before that.
   const memory = shown ? between.hear(between.blank, shown) : between.blank
   return withRelay({ ...scene, messages }, via, { life: 'down', memory })
 }
 
-/** What a relay works with. */
+/** The arguments that every step of a relay needs. */
 export interface RelayTools {
   readonly setup: Setup
   readonly course: Course
   readonly between: Between
 }
 
-/** Something reaches a relay. */
+/** Delivers a message to a relay. */
 export function arriveAtRelay(scene: Scene, message: Message, via: number, tools: RelayTools): Scene {
   if (message.kind === 'request') return carryOut(scene, passedOn(scene, message, via, tools.between), tools)
   if (message.kind === 'reply') return takeAnswer(scene, message, tools)
@@ -95,7 +95,7 @@ export function arriveAtRelay(scene: Scene, message: Message, via: number, tools
   return withRelay(scene, via, { ...relay, memory: tools.between.hear(relay.memory, { record, highestTerm }) })
 }
 
-/** A request as a relay passes it on now. */
+/** Returns a request as a relay forwards it now. */
 export function passedOn(scene: Scene, message: Message, via: number, between: Between): Message {
   const { claim, verb } = message
   const acquire = verb === 'acquire' ? (claim as AcquireClaim) : undefined
@@ -103,13 +103,13 @@ export function passedOn(scene: Scene, message: Message, via: number, between: B
   return { ...message, via, claim: passed, own: acquire?.expiredVersion, late: false, ageTicks: 0 }
 }
 
-/** What was passed on is carried out, and its answer taken, in one step: what comes in between is a fault. */
+/** Applies a forwarded request and takes its answer in one step. Only a fault can come between the two. */
 export function carryOut(scene: Scene, passed: Message, tools: RelayTools, swapIsLost = false): Scene {
   const { scene: after, reply } = handle(scene, passed, tools.setup, tools.course, swapIsLost)
   return takeAnswer(after, { ...passed, kind: 'reply', reply }, tools)
 }
 
-/** What a relay was asked: it is to be passed on again, within a tick. */
+/** Returns the original request of a relay, to be forwarded again within a tick. */
 export function asked({ who, id, verb, claim, own, orphan }: Message): Message {
   const claimed = verb === 'acquire' ? asClaimed(claim as AcquireClaim, own) : claim
   return { kind: 'request', who, id, verb, claim: claimed, orphan, late: false, ageTicks: -1 }
@@ -120,7 +120,7 @@ function asClaimed(passed: AcquireClaim, own: string | undefined): AcquireClaim 
   return own === undefined ? claim : { ...claim, expiredVersion: own }
 }
 
-/** The store has answered a relay: it takes note, and asks once more or tells the elector. */
+/** Handles the store's answer: the relay remembers it, then sends another request or answers the elector. */
 function takeAnswer(scene: Scene, message: Message, tools: RelayTools): Scene {
   const { via = 0, who, id, verb, claim, own, orphan, reply = {} } = message
   const { between } = tools
@@ -138,7 +138,7 @@ function takeAnswer(scene: Scene, message: Message, tools: RelayTools): Scene {
   return { ...noted, messages: [...messages, next] }
 }
 
-/** What one relay writes into the resource of its cluster, the others see. */
+/** The other relays see what one relay writes into the resource of its cluster. */
 function toOthers(scene: Scene, via: number, between: Between): readonly Message[] {
   const shown = between.show(relayOf(scene, via).memory)
   if (!shown) return scene.messages

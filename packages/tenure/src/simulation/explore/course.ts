@@ -1,4 +1,4 @@
-/** What a transition sees and breaks: counts, violations, and, for people, what happened. */
+/** The checker of one transition: it counts what happened, records violations, and describes the steps in words. */
 import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect, type ElectionState } from '../../election-state.ts'
 import { isTenureError, type LossReason } from '../../errors.ts'
 import { messageOf } from '@tenure/internal/message'
@@ -14,7 +14,7 @@ import {
   type Setup,
 } from './scene.ts'
 
-/** What an exploration has seen, over all transitions. */
+/** What an exploration covered, over all transitions. */
 export interface ExploredCounts {
   grants: number
   handovers: number
@@ -22,16 +22,16 @@ export interface ExploredCounts {
   superseded: number
   releases: number
   unknownOutcomes: number
-  /** Leaderships that began with a read, which found that an acquire without an answer had been carried out. */
+  /** Leaderships that began with a read, which found that the store had applied an acquire without an answer. */
   unknownResolved: number
-  /** How often each kind of fault was used. */
+  /** How often each kind of fault occurred. */
   readonly faults: { [Kind in ExploredFault]?: number }
 }
 
-/** Rounding of clocks that run at other rates. */
+/** The rounding error of clocks that run at other rates. */
 const roundingMs = 1e-6
 
-/** Follows one transition. */
+/** Checks one transition. */
 export class Course {
   violation: string | undefined
   readonly counts: ExploredCounts
@@ -57,19 +57,19 @@ export class Course {
     counted[kind] = (counted[kind] ?? 0) + 1
   }
 
-  /** I1: of all processes that run, at most one answers that it leads. I10: none of them waits for nothing. */
+  /** I1: at most one running process answers that it leads. I10: no process waits forever. */
   inspect({ slots }: Scene): void {
     for (const slot of slots) {
       if (!isProcess(slot) || slot.life !== 'running' || slot.state.phase === 'ending') continue
       if (slot.wakeAtMs === undefined && slot.flight === undefined)
-        this.violate('I10', `${nameOf(slot.state)} waits for nothing`)
+        this.violate('I10', `${nameOf(slot.state)} waits without a timer and without a call in flight`)
     }
     const leaders = slots.filter(isProcess).filter(({ life, state }) => life === 'running' && leadsAt(state, 0))
     if (leaders.length < 2) return
-    this.violate('I1', `${leaders.map(({ state }) => nameOf(state)).join(' and ')} lead at once`)
+    this.violate('I1', `${leaders.map(({ state }) => nameOf(state)).join(' and ')} lead at the same time`)
   }
 
-  /** I2, I3, I4: the store writes a grant over what it has. */
+  /** I2, I3, I4: checks a grant before the store writes it. */
   granted(scene: Scene, record: LeaseRecord): void {
     const { server } = scene
     this.counts.grants += 1
@@ -87,7 +87,7 @@ export class Course {
     }
   }
 
-  /** I7: the store writes a release. */
+  /** I7: checks a release before the store writes it. */
   released(scene: Scene, { term }: LeaseRecord): void {
     this.counts.releases += 1
     for (const { state, open, ledTerm, work } of scene.slots.filter(isProcess)) {
@@ -97,7 +97,7 @@ export class Course {
     }
   }
 
-  /** What a process is about to send. `inFlight`: the call before it that has not ended. */
+  /** Checks a call that a process is about to send. `inFlight`: its previous call has not ended. */
   sends({ state, open, work }: Process, call: Call, inFlight: boolean): void {
     const name = nameOf(state)
     if (inFlight) this.violate('I9', `${name} has two calls in flight`)
@@ -106,16 +106,16 @@ export class Course {
     if (isOwn && (open || work > 0)) this.violate('I7', `${name} releases before its work has settled`)
   }
 
-  /** I5: a belief that is over stays over, whatever arrives. */
+  /** I5: a belief that has ended stays ended, whatever arrives. */
   believes(before: ElectionState, after: ElectionState): void {
     const term = before.grant?.record.term
     if (term === undefined || after.grant?.record.term !== term) return
     if (deadlineOf(before) <= 0 && deadlineOf(after) > 0) {
-      this.violate('I5', `${nameOf(after)} believes again in term ${term}, which was over`)
+      this.violate('I5', `${nameOf(after)} believes again in term ${term}, which had ended`)
     }
   }
 
-  /** I7, I10: what a process reports. `strain`: what the faults so far excuse. */
+  /** I7, I10: checks what a process reports. `strain`: how much the faults so far excuse. */
   reports(process: Process, effect: Effect, strain: number): void {
     const { state, ledTerm, open, work } = process
     const name = nameOf(state)
@@ -130,11 +130,11 @@ export class Course {
         if (effect.reason === 'expired') this.counts.expiries += 1
         if (effect.reason === 'superseded') this.counts.superseded += 1
         if (!this.#isExcused(process, effect.reason, strain)) {
-          this.violate('I10', `${name} loses its term (${effect.reason}) although nothing happened that excuses it`)
+          this.violate('I10', `${name} loses its term (${effect.reason}) without a fault that excuses it`)
         }
         return
       case 'stopped':
-        if (!process.toldToStop) this.violate('I10', `${name} stops although nobody told it to`)
+        if (!process.toldToStop) this.violate('I10', `${name} stops without being told to`)
         if (open) this.violate('I7', `${name} stops without reporting the loss of its term`)
         return
       case 'lost':
@@ -143,7 +143,7 @@ export class Course {
       case 'error':
         if (!isTenureError(effect.error)) return
         if (effect.error.code === 'RECORD_INVALID' || effect.error.code === 'CLONED') {
-          this.violate('I10', `${name} accuses a sound store: ${messageOf(effect.error)}`)
+          this.violate('I10', `${name} reports an error of a correct store: ${messageOf(effect.error)}`)
         }
     }
   }
@@ -155,13 +155,16 @@ export class Course {
   }
 }
 
-/** What a leadership endures: one call that goes wrong, if answers are quick; none, if two fit before its end. */
+/**
+ * How many failed calls a leadership must survive: one if answers are immediate, none if two slow calls fit before its
+ * end.
+ */
 function mostStrain({ delayTicks, tickMs }: Setup): number {
   if (delayTicks === 0) return 1
   return 2 * delayTicks * tickMs < leaseDurationMs / 6 ? 0 : -1
 }
 
-/** Counts that have seen nothing yet. */
+/** Returns counts that are all 0. */
 export function noCounts(): ExploredCounts {
   return {
     grants: 0,
@@ -179,7 +182,7 @@ function nameOf({ settings }: { readonly settings: { readonly identity: string }
   return settings.identity
 }
 
-/** What is left of a lease on the server's own clock, if it has one that judges. */
+/** The remaining time of a lease if the server judges expiry, otherwise undefined. */
 export function remainingMs({ endsAtMs }: Server, expiry: 'observed' | 'own-clock'): number | undefined {
   return expiry === 'own-clock' ? endsAtMs : undefined
 }

@@ -1,10 +1,12 @@
 /**
- * A scene as bytes, in a form that all scenes share that behave alike: times are relative to now, names are numbered in
- * the order in which they appear, terms begin with the lowest that is known, and what is only for show is left out.
+ * Encodes a model state as bytes. States that behave alike have the same bytes: times are relative to now, names are
+ * numbered in the order in which they appear, terms count from the lowest known one, and fields that no decision reads
+ * are omitted.
  *
- * Lists of what was seen forget their oldest entry when they are full. An entry whose name is nowhere else can never be
- * matched again. Before the first that can, such entries are left out: what is forgotten when depends on newer ones only.
- * So these lists are written last, when all names that are anywhere else are known.
+ * Lists of observed versions drop their oldest entry when they are full. An entry whose name appears nowhere else can
+ * never be matched again. Such entries are omitted up to the first one that can be matched, because when an entry is
+ * dropped depends only on newer entries. These lists are therefore written last, when all names that appear elsewhere
+ * are known.
  */
 import { memoryWith, sightWith, type Memory } from '../../election-fields.ts'
 import type { OwnAttempt, Settings, Sight } from '../../election-state.ts'
@@ -13,7 +15,7 @@ import { dead, FieldReader, FieldWriter, versionOf } from './fields.ts'
 import { messageWith, serverWith, slotWith } from './scene-fields.ts'
 import { leaseDurationMs, type Message, type RelaySlot, type Scene, type Setup, type Slot } from './scene.ts'
 
-/** Writes scenes, and reads them. */
+/** Encodes and decodes model states. */
 export class Encoding {
   readonly #settings: readonly Settings[]
   readonly #trueTickMs: number
@@ -31,12 +33,13 @@ export class Encoding {
     this.#ownClock = expiry === 'own-clock'
     this.#delayTicks = delayTicks
     this.#between = between
-    // A lease and a retry are counted from a moment, and by a standby that asks the store now and then twice a jittered lease.
+    // The oldest moment that matters: a lease and a retry ago, or two jittered leases for a standby that polls the
+    // store.
     this.#writer = new FieldWriter(leaseDurationMs * (4 / 3 + 2 * Math.max(...jitter)))
     this.#reader = new FieldReader(this.#writer.words)
   }
 
-  /** The bytes are overwritten by the next call. `ticks`: so much later. */
+  /** Encodes a state as it is `ticks` later. The next call overwrites the bytes. */
   write(scene: Scene, ticks: number): Uint8Array {
     const { server, slots, budget } = scene
     const writer = this.#writer
@@ -124,7 +127,7 @@ export class Encoding {
   }
 }
 
-/** What a state remembers, without what can never be matched again. */
+/** Returns the memory of a state without entries that can never be matched again. */
 function remembered({ own, seen, confirmed }: Memory, writer: FieldWriter): Memory {
   const isMark = (name: string) => writer.isMark(name)
   const marks = (list: readonly string[]) => fromFirst(list, isMark).map((one) => (isMark(one) ? one : dead))
@@ -146,7 +149,7 @@ function sightOf(one: Sight, writer: FieldWriter): Sight {
   return isSeen(one, writer) ? one : { key: dead, atMs: writer.nowMs }
 }
 
-/** That there is no record can be seen at any time. */
+/** Returns whether a version can be matched again. The absence of a record can be observed at any time. */
 function isSeen({ key }: Sight, writer: FieldWriter): boolean {
   return key === absentVersion || writer.isVersion(versionOf(key))
 }
@@ -156,7 +159,7 @@ function fromFirst<T>(list: readonly T[], isWanted: (element: T) => boolean): re
   return index < 0 ? [] : list.slice(index)
 }
 
-/** Messages in the order in which all scenes have them. */
+/** Returns messages in a canonical order. */
 export function inPlace(messages: readonly Message[]): readonly Message[] {
   return messages.length > 1 ? messages.toSorted(byPlace) : messages
 }
@@ -166,7 +169,7 @@ function byPlace(one: Message, other: Message): number {
 }
 
 function order({ kind, who, via = -1, orphan, late, ageTicks }: Message): number {
-  // Events of one watch stay in their order: one that is late holds up those behind it.
+  // Events of one watch keep their order: a late event delays those after it.
   if (kind === 'event') return (2 * 16 + who) * 4096
   const place = ((kind === 'request' ? 0 : 1) * 16 + who) * 16 + via
   return ((place * 2 + Number(orphan)) * 2 + Number(late)) * 64 + 63 - Math.min(ageTicks, 63)

@@ -1,23 +1,23 @@
-/** Writes the fields of a scene by what they mean, and reads them. Most take one byte. */
+/** Encodes and decodes the fields of a model state by their meaning. Most fields take one byte. */
 import type { Fields } from '../../election-fields.ts'
 import { Words } from './words.ts'
 
-/** Stands for every name that can never be matched again. */
+/** Replaces every name that can never be matched again. */
 export const dead = '~'
 
 const releasedEnd = ' released'
 
-/** The version in the key of a sight. */
+/** The version in the key of an observed version. */
 export function versionOf(key: string): string {
   return key.endsWith(releasedEnd) ? key.slice(0, -releasedEnd.length) : key
 }
 
-/** What the number of a name stands for. */
+/** Returns the name for a number. */
 export function nameOf(number: number): string {
   return number === 0 ? '' : number === 1 ? dead : String(number)
 }
 
-/** Below it are marks of other numbers than small ones. */
+/** Values below this are tags for everything but small numbers. */
 const least = 8
 const missing = 0
 const there = 1
@@ -25,33 +25,33 @@ const infinite = 2
 const minusInfinite = 3
 const fraction = 4
 const word = 5
-/** Small numbers of ticks are one byte. */
+/** Encodes 0 ticks. Small numbers of ticks take one byte. */
 const zero = 70
 const leastTicks = least - zero
 const mostTicks = 255 - zero
-/** Numbers that mean what they say are multiples of this, or small. */
+/** Other durations are multiples of this, or small. */
 const valueUnitMs = 100
 
-/** What a name is known as. */
+/** The roles of a name, as bits. */
 const asAttempt = 1
 const asMark = 2
 const asVersion = 4
 
-/** A scene takes a few hundred. */
+/** A state takes a few hundred bytes. */
 const mostBytes = 1 << 14
 
-/** Writes, over and over again into the same place. */
+/** Encodes states into a buffer that each state overwrites. */
 export class FieldWriter implements Fields {
   readonly words = new Words()
-  /** The call whose answer counts, of the elector that is being written. */
+  /** The pending call of the elector that is being encoded. */
   flight: number | undefined
-  /** The time of that elector. */
+  /** The clock of that elector. */
   nowMs = 0
   readonly #longestAgeMs: number
   readonly #bytes = new Uint8Array(mostBytes)
   readonly #view = new DataView(this.#bytes.buffer)
   readonly #numbers = new Map<string, number>()
-  /** By number: as what each name is known. */
+  /** The roles of each name, by number. */
   readonly #known: number[] = []
   readonly #terms: number[] = []
   readonly #termsAt: number[] = []
@@ -71,7 +71,7 @@ export class FieldWriter implements Fields {
     this.#termsAt.length = 0
   }
 
-  /** From here on, times are those of this clock. */
+  /** Sets the clock that the following times refer to. */
   at(unitMs: number, nowMs: number, heldNowMs: number, flight: number | undefined): void {
     this.#unitMs = unitMs
     this.nowMs = nowMs
@@ -80,12 +80,12 @@ export class FieldWriter implements Fields {
   }
 
   end(): Uint8Array {
-    // What was written beyond the end is not there: scenes that differ would be taken for one.
-    if (this.#length > mostBytes) throw new RangeError('A scene takes too many bytes.')
+    // Writes beyond the end of the buffer are lost, so different states would be treated as one.
+    if (this.#length > mostBytes) throw new RangeError('A state takes too many bytes.')
     const lowest = Math.min(...this.#terms)
     for (let index = 0; index < this.#terms.length; index += 1) {
       const above = (this.#terms[index] as number) - lowest + 2
-      if (above > 255) throw new RangeError('Terms are too far apart.')
+      if (above > 255) throw new RangeError('The terms of a state are too far apart.')
       this.#bytes[this.#termsAt[index] as number] = above
     }
     return this.#bytes.subarray(0, this.#length)
@@ -200,7 +200,7 @@ export class FieldWriter implements Fields {
     let number = this.#numbers.get(name)
     if (number === undefined) {
       number = this.#known.length
-      if (number > 255) throw new RangeError('There are too many names.')
+      if (number > 255) throw new RangeError('A state has too many names.')
       this.#numbers.set(name, number)
       this.#known.push(as)
     } else {
@@ -225,7 +225,7 @@ export class FieldWriter implements Fields {
   }
 }
 
-/** What is only for show, as every scene has it. */
+/** Placeholder values for fields that no decision reads. */
 const shown: { [name: string]: unknown } = {
   election: 'e',
   acquiredAt: 0,
@@ -237,12 +237,12 @@ const shown: { [name: string]: unknown } = {
 }
 shown['record'] = shown
 
-/** Reads what {@link FieldWriter} wrote. */
+/** Decodes what {@link FieldWriter} wrote. */
 export class FieldReader implements Fields {
   /** The highest number of a name so far. */
   names = 1
   unitMs = 0
-  /** Given in place of what is read: only what is for show is taken from it. */
+  /** Stands for the value that is being read; callers take only placeholder fields from it. */
   readonly anything = shown as never
   readonly #words: Words
   #bytes: Uint8Array = new Uint8Array()

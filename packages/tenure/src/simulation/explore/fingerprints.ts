@@ -1,12 +1,12 @@
 /**
- * Which states are known, by 64 bits of each. Two states with the same bits would be taken for one: among n states the
- * chance that any two share them is about n² / 2^65, three in a million for eleven million states.
+ * The set of known states, by 64 bits of each. Two states with the same bits would be treated as one. Among n states
+ * the probability of any collision is about n² / 2^65: three in a million for eleven million states.
  */
 export class Fingerprints {
   #slots = new Uint32Array(1 << 13)
   size = 0
 
-  /** Whether it was not known. */
+  /** Adds a state. Returns whether it was new. */
   add(low: number, high: number): boolean {
     if (this.size * 10 > this.#slots.length * 3) this.#grow()
     const isNew = this.#put(low, high)
@@ -37,7 +37,7 @@ export class Fingerprints {
   }
 }
 
-/** 64 bits of some bytes, never all 0. */
+/** Returns a 64-bit hash of some bytes, never 0. */
 export function hashOf(bytes: Uint8Array): readonly [low: number, high: number] {
   let one = 0x9e3779b9
   let other = 0x85ebca6b

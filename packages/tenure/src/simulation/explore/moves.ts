@@ -1,4 +1,4 @@
-/** Everything that can happen next: messages arrive, timers fire, work settles, processes come and go, time passes. */
+/** All possible next steps: messages arrive, timers fire, work settles, processes start and stop, time passes. */
 import type { Driver } from '../../driver.ts'
 import { TenureError } from '../../errors.ts'
 import type { Course } from './course.ts'
@@ -8,26 +8,29 @@ import { arriveAtRelay, asked, relaysFor } from './between.ts'
 import { eventFor, handle, meddled } from './server.ts'
 import { down, isProcess, type Fault, type Message, type Process, type Scene, type Setup } from './scene.ts'
 
-/** Something that can happen. */
+/** One possible step. */
 export interface Move {
   readonly who: string
   what(): string
-  /** 1 if time passes. */
+  /** 1 if time passes, otherwise 0. */
   readonly ticks: 0 | 1
   readonly fault?: Fault | undefined
-  /** Something arrives that may as well arrive much later. */
+  /** A late message arrives, which may just as well arrive much later. */
   readonly isLate?: boolean | undefined
   run(tools: Tools): Scene
 }
 
-/** What a move needs. */
+/** The arguments that every step needs. */
 export interface Tools {
   readonly setup: Setup
   readonly course: Course
   chance(): number
 }
 
-/** What may happen by itself, in an order that depends on the scene only. Time passes last, if nothing must come first. */
+/**
+ * Returns the steps without a fault, in an order that depends only on the state. Time passes last, if nothing must
+ * happen first.
+ */
 export function naturalMoves(scene: Scene, setup: Setup): Move[] {
   const moves = scene.dawn ? arrivals(scene, setup) : restarts(scene, setup)
   const day = { ...scene, dawn: false }
@@ -39,7 +42,7 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
     const { kind, who, late, ageTicks } = message
     const to = receivers(scene, message, setup)
     if (to.length === 0) continue
-    // Events of one watch arrive in their order.
+    // Events of one watch arrive in order.
     if (kind === 'event' && heard.has(who)) continue
     if (kind === 'event') heard.add(who)
     isPressing ||= !late && ageTicks >= setup.delayTicks
@@ -67,7 +70,7 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
       isPressing = true
       add(
         name,
-        () => 'waits for the answer no longer',
+        () => 'stops waiting for the answer',
         (tools) => {
           countUnknown(slot, tools)
           return act(day, who, tools, fail, slot.flight)
@@ -75,13 +78,15 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
       )
     }
   }
-  // Work settles before everything else in a tick, or after it.
+  // Work settles before everything else in a tick, or after everything else.
   if (scene.dawn || !isPressing) moves.push(...settlements(scene, day, setup))
   if (!isPressing) moves.push({ who: '', what: () => 'a tick passes', ticks: 1, run: () => ({ ...scene, dawn: true }) })
   return moves
 }
 
-/** The receivers that a message can reach now. Electors have the numbers from 0, relays those after them, the store -1. */
+/**
+ * Returns the receivers that a message can reach now. Electors are numbered from 0, relays follow, and the store is -1.
+ */
 function receivers(scene: Scene, { kind, who, via }: Message, setup: Setup): readonly number[] {
   const electors = scene.slots.length
   if (kind === 'request' && (via !== undefined || !setup.between)) return [-1]
@@ -96,12 +101,12 @@ function arrivals(scene: Scene, setup: Setup): Move[] {
     if (slot.life === 'running') return []
     if (slot.life === 'down') return [start(scene, who, setup)]
     const running = withSlot(scene, who, { ...slot, life: 'running' })
-    return [{ who: nameIn(setup, who), what: () => 'goes on', ticks: 0, run: () => running }]
+    return [{ who: nameIn(setup, who), what: () => 'resumes', ticks: 0, run: () => running }]
   })
   return [...relayArrivals(scene, setup), ...electors]
 }
 
-/** Beside what its former life has sent, a process may start at any point of a tick. */
+/** A process may start at any point of a tick while messages of its previous life are in flight. */
 function restarts(scene: Scene, setup: Setup): Move[] {
   return scene.slots.flatMap((slot, who): Move[] => {
     const isBeside = slot.life === 'down' && scene.messages.some((message) => message.orphan && message.who === who)
@@ -125,7 +130,7 @@ function settlements(scene: Scene, day: Scene, setup: Setup): Move[] {
   })
 }
 
-/** What may go wrong. */
+/** Returns the steps with a fault. */
 export function faultMoves(scene: Scene, setup: Setup): Move[] {
   if (scene.budget === 0) return []
   const moves: Move[] = []
@@ -153,7 +158,7 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
     if (message.via === undefined) {
       add('failed', name, text('fails at once'), (next) => answer(without(next, index), message, { failed: true }))
     }
-    add('doubled', name, text('is sent twice'), (next) => ({
+    add('doubled', name, text('is duplicated'), (next) => ({
       ...next,
       messages: [...next.messages, { ...message, late: true }],
     }))
@@ -234,7 +239,7 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
     add(
       'touched-record',
       'store',
-      () => 'FAULT: the record is touched',
+      () => 'FAULT: the record is rewritten unchanged',
       (next) => meddled(next, setup, false),
     )
     add(
@@ -247,7 +252,9 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
-/** How far a fault excuses that any leadership ends: not at all, if another comes on top, or by itself. */
+/**
+ * Returns how much a fault excuses the end of a leadership: 0 not at all, 1 together with another fault, 2 by itself.
+ */
 function strainOf(fault: Fault): number {
   switch (fault) {
     case 'late':
@@ -264,7 +271,7 @@ function strainOf(fault: Fault): number {
   }
 }
 
-/** `relay`: the one that gets it, if it is one. */
+/** `relay`: the relay that receives the message, or -1. */
 function arrive(scene: Scene, message: Message, tools: Tools, relay: number): Scene {
   const { kind, who, id, record } = message
   const { between } = tools.setup
@@ -311,7 +318,7 @@ function countUnknown({ state }: Process, { course }: Tools): void {
   if (state.flight?.verb === 'acquire') course.counts.unknownOutcomes += 1
 }
 
-/** A relay that gets no answer asks again, whenever that is. */
+/** A relay that gets no answer asks again later. */
 function lose(scene: Scene, index: number, message: Message): Scene {
   const next = without(scene, index)
   const isAskedAgain = message.via !== undefined && !message.orphan

@@ -1,4 +1,4 @@
-/** One elector of a scene, driven by the real driver. */
+/** One elector of a model state, run by the real driver. */
 import { Driver } from '../../driver.ts'
 import { initialState, type Effect, type ElectionState } from '../../election-state.ts'
 import type { Course } from './course.ts'
@@ -7,8 +7,8 @@ import { eventFor } from './server.ts'
 import { down, isProcess, type Message, type Process, type Scene, type Setup, type Slot } from './scene.ts'
 
 /**
- * Lets one process do something. `chance` is asked for each number that is left to chance. `lands`: the call whose answer,
- * or failure, this is; if it is no longer in flight, nothing happens.
+ * Runs one action of a process. `chance` returns each random number. `lands`: the call whose answer or failure arrives;
+ * nothing happens if that call is no longer pending.
  */
 export function act(
   scene: Scene,
@@ -37,7 +37,7 @@ export function act(
         course.tell(name, () => `sends ${call.verb}${claim ? describe(claim) : ''}`)
         slot.boundAtMs = call.boundMs
         const sent = { who, id: call.id, verb: call.verb, claim, orphan: false, late: false, ageTicks: 0 }
-        // What a relay has not passed on is replaced: a resource holds one request of each elector.
+        // A resource holds one request of each elector, so a new request replaces one that no relay has forwarded yet.
         const isReplaced = (one: Message) => one.kind === 'request' && one.who === who && one.via === undefined
         if (setup.between) messages = messages.filter((one) => one.late || one.orphan || !isReplaced(one))
         messages = [...messages, { kind: 'request', ...sent }]
@@ -54,17 +54,19 @@ export function act(
         course.tell(name, () => `leads term ${effect.record.term}`)
         slot.open = true
         slot.ledTerm = effect.record.term
-        // The first of the fleet works while it leads; the others hand work in when they hear of the end.
+        // The first elector works while it leads. The others start work when they learn that their leadership has
+        // ended.
         if (who === 0) work()
         return
       case 'ended':
         course.tell(name, () => `no longer leads: ${effect.reason}`)
         if (who === 0) return
-        // Somebody else who listens may call back in before.
+        // Another listener may call back into the elector first.
         driver.dispatch({ type: 'wake' })
         return work()
       case 'renewed':
-        // Unless the record was deleted while this was on its way, or it stood still: then the next call is waited for longer.
+        // The renewal clears the disturbance, unless the record was deleted while the answer was in flight or the
+        // process was paused. In those cases the next call has a longer timeout.
         if (effect.record.version === scene.server.record?.version && isQuick(driver.state, setup))
           slot.disturbed = false
         return
@@ -96,7 +98,7 @@ export function act(
   const { state, wakeAtMs, flight } = driver
   if (state.grant?.record.term !== slot.ledTerm) slot.gaveBack = false
   if (isProcess(before)) course.believes(before.state, state)
-  if (state.phase === 'stopped' && slot.watching) course.violate('I11', `${name} has stopped and left its watch open`)
+  if (state.phase === 'stopped' && slot.watching) course.violate('I11', `${name} stopped and left its watch open`)
   const after: Slot = state.phase === 'stopped' ? down : Object.assign(slot, { state, wakeAtMs, flight })
   const slots = scene.slots.with(who, after)
   const rest = state.phase === 'stopped' ? abandoned(messages, who) : messages
@@ -107,16 +109,16 @@ function isQuick({ answeredInMs }: ElectionState, { delayTicks, tickMs }: Setup)
   return answeredInMs <= 2 * delayTicks * tickMs
 }
 
-/** A process that does something. */
+/** The mutable state of a process during an action. */
 type Draft = { -readonly [K in keyof Process]: Process[K] }
 
-/** A piece of work has settled. */
+/** Marks a piece of work as settled. */
 export function settle(scene: Scene, who: number): Scene {
   const slot = scene.slots[who]
   return slot ? { ...scene, slots: scene.slots.with(who, { ...slot, work: slot.work - 1 }) } : scene
 }
 
-/** Nobody waits for answers any more, and requests on their way arrive all the same. */
+/** Drops answers that nobody waits for. Requests in flight still arrive. */
 export function abandoned(messages: readonly Message[], who: number): readonly Message[] {
   return messages.flatMap((message) => {
     if (message.who !== who) return [message]
@@ -134,6 +136,6 @@ function describe(claim: {
   readonly expiredVersion?: string
 }): string {
   if (claim.term !== undefined) return ` of term ${claim.term}`
-  const over = claim.expiredVersion === undefined ? '' : `, over version "${claim.expiredVersion}" that ran out`
+  const over = claim.expiredVersion === undefined ? '' : `, over the expired version "${claim.expiredVersion}"`
   return ` after term ${claim.afterTerm}${over}`
 }

@@ -1,10 +1,10 @@
-/** What relays do and suffer besides passing calls on, where some stand between electors and their store. */
+/** The steps and faults of relays, except for forwarding calls. */
 import { asked, begin, carryOut, crash, passedOn, relaysFor, watched, withRelay } from './between.ts'
 import type { Move, Tools } from './moves.ts'
 import type { Fault, Message, Scene, Setup } from './scene.ts'
 import { eventFor, handle } from './server.ts'
 
-/** Relays are started, and go on. */
+/** Returns the steps in which relays start or resume. */
 export function relayArrivals(scene: Scene, setup: Setup): Move[] {
   const { between } = setup
   return scene.relays.flatMap((relay, via): Move[] => {
@@ -12,17 +12,17 @@ export function relayArrivals(scene: Scene, setup: Setup): Move[] {
     const move = (what: string, run: () => Scene): Move => {
       return { who: nameIn(setup, scene.slots.length + via), what: () => what, ticks: 0, run }
     }
-    if (relay.life !== 'down') return [move('goes on', () => withRelay(scene, via, { ...relay, life: 'running' }))]
+    if (relay.life !== 'down') return [move('resumes', () => withRelay(scene, via, { ...relay, life: 'running' }))]
     return [
       move('starts', () => begin(scene, via, between, true)),
-      move('starts, and its resource is new', () => begin(scene, via, between, false)),
+      move('starts with a new resource', () => begin(scene, via, between, false)),
     ]
   })
 }
 
 type AddFault = (fault: Fault, who: string, what: () => string, run: (next: Scene, tools: Tools) => Scene) => void
 
-/** What may go wrong with relays. */
+/** Adds the faults of relays. */
 export function addRelayFaults(scene: Scene, setup: Setup, add: AddFault): void {
   const { between } = setup
   if (!between) return
@@ -45,7 +45,7 @@ export function addRelayFaults(scene: Scene, setup: Setup, add: AddFault): void 
     add(
       'relay-watch-end',
       name,
-      () => 'FAULT: its watch ends, and another one begins',
+      () => 'FAULT: its watch ends and is opened again',
       (next) => watched(next, via),
     )
     add(
@@ -60,7 +60,7 @@ export function addRelayFaults(scene: Scene, setup: Setup, add: AddFault): void 
   }
 }
 
-/** What may go wrong while a relay passes a request on. */
+/** Adds the faults that can occur while a relay forwards a request. */
 export function addPassingFaults(scene: Scene, index: number, setup: Setup, add: AddFault): void {
   const { between } = setup
   const message = scene.messages[index]
@@ -68,7 +68,7 @@ export function addPassingFaults(scene: Scene, index: number, setup: Setup, add:
   const { who, verb, claim } = message
   for (const via of relaysFor(scene, setup, who)) {
     const name = nameIn(setup, scene.slots.length + via)
-    const text = (what: string) => () => `FAULT: passes ${nameIn(setup, who)}'s ${verb} on, and ${what}`
+    const text = (what: string) => () => `FAULT: forwards ${nameIn(setup, who)}'s ${verb}, and ${what}`
     const pass = (next: Scene) => {
       const rest = { ...next, messages: next.messages.toSpliced(index, 1) }
       return { rest, passed: passedOn(rest, message, via, between) }
@@ -102,7 +102,7 @@ function withMessage(scene: Scene, message: Message): Scene {
   return { ...scene, messages: [...scene.messages, message] }
 }
 
-/** Electors, then relays, are counted from 0, and the store is -1. */
+/** Electors are numbered from 0, relays follow, and the store is -1. */
 export function nameIn({ settings }: Setup, who: number): string {
   if (who < 0) return 'store'
   return settings[who]?.identity ?? `relay ${who - settings.length + 1}`

@@ -1,4 +1,4 @@
-/** Explores a setup, and tells what came out. */
+/** Explores a setup and reports the result. */
 import { systemClock } from '../../clock.ts'
 import { invalidOption } from '../../errors.ts'
 import { noCounts, type ExploredCounts } from './course.ts'
@@ -7,19 +7,19 @@ import { leaseDurationMs, type Setup } from './scene.ts'
 import { search, type Bounds } from './search.ts'
 import { electorsWorld, expand } from './transitions.ts'
 
-/** A rule that was broken, and the shortest way there. */
+/** A violated rule, and the shortest trace to it. */
 export interface ExploredViolation {
-  /** The rule, and what broke it. */
+  /** The rule and what violated it. */
   readonly what: string
-  /** Which of the possible moves was made, one after another: `retrace` puts them into words. */
+  /** The index of each step that was taken. `retrace` describes them in words. */
   readonly trace: readonly number[]
-  /** What happened, in words. */
+  /** The steps in words. */
   readonly story: string
 }
 
-/** What came out. A test asserts `ok`, and `complete`: an exploration that was not complete proves little. */
+/** The result. A test asserts `ok` and `complete`, because an incomplete exploration proves little. */
 export interface ExploreReport {
-  /** No rule was broken, as far as it was explored. */
+  /** Whether no rule was violated in the explored states. */
   readonly ok: boolean
   /** Whether every state within the bounds was reached. */
   readonly complete: boolean
@@ -27,11 +27,11 @@ export interface ExploreReport {
   readonly transitions: number
   readonly counts: ExploredCounts
   readonly violation?: ExploredViolation | undefined
-  /** All of that, for people. */
+  /** The whole report as text. */
   toString(): string
 }
 
-/** Explores everything that can follow with at most so many faults. */
+/** Explores every state that can follow with at most `budget` faults. */
 export async function exploreSetup(setup: Setup, budget: number, bounds: Bounds): Promise<ExploreReport> {
   const counts = noCounts()
   const found = await search(electorsWorld(setup, budget, counts), bounds, systemClock)
@@ -41,7 +41,7 @@ export async function exploreSetup(setup: Setup, budget: number, bounds: Bounds)
   return { ...report, toString: () => inWords(report, bound && `${bounds[bound]} ${bound}`) }
 }
 
-/** Goes the way of a violation again, and puts it into words. */
+/** Replays the trace of a violation and describes each step in words. */
 export function retraceSetup(setup: Setup, budget: number, trace: readonly number[]): string {
   const encoding = new Encoding(setup)
   const lines: string[] = []
@@ -70,7 +70,7 @@ export function retraceSetup(setup: Setup, budget: number, trace: readonly numbe
       },
       (who, what) => told.push([who, what]),
     )
-    if (!isFound) throw invalidOption('trace', trace, `step ${step + 1} is not possible with these options`)
+    if (!isFound) throw invalidOption('trace', trace, `step ${step + 1} does not exist with these options`)
   }
   return `tick  (a lease has ${leaseDurationMs / setup.tickMs})\n${lines.join('\n')}`
 }
@@ -83,6 +83,6 @@ function inWords(
   const size = `${states} states, ${transitions} transitions`
   const seen = `seen: ${JSON.stringify(rest)}, faults: ${JSON.stringify(faults)}`
   if (violation)
-    return `violates ${violation.what}\n(after ${size}; ${seen})\n\nThe shortest way there:\n${violation.story}`
-  return `${complete ? 'complete' : `NOT complete: the bound of ${bound} was reached`}, without a violation: ${size}; ${seen}`
+    return `violates ${violation.what}\n(after ${size}; ${seen})\n\nThe shortest trace:\n${violation.story}`
+  return `${complete ? 'complete' : `NOT complete: the limit of ${bound} was reached`}, without a violation: ${size}; ${seen}`
 }

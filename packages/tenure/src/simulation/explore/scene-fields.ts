@@ -1,9 +1,9 @@
-/** What each field of a scene means, as `election-fields.ts` says it of a state. */
+/** The meaning of each field of a model state, as `election-fields.ts` defines it for an elector. */
 import { dueWith, markWith, recordWith, stateWith, valueWith, type Fields } from '../../election-fields.ts'
 import type { AcquireClaim, Granted, HeldClaim, Outcome, Refused } from '../../lease-store.ts'
 import type { Claim, Message, Reply, Server, Slot } from './scene.ts'
 
-/** Which attempts were granted is only remembered, and not part of this. */
+/** Excludes the list of granted attempts, which the encoding handles separately. */
 export function serverWith(
   fields: Fields,
   server: Server,
@@ -37,7 +37,7 @@ export function slotWith(fields: Fields, slot: Slot): Slot {
   } satisfies { [K in keyof Slot]-?: unknown } as Slot
 }
 
-/** `ageTicks`: as old as it is now. */
+/** `ageTicks`: the current age of the message. */
 export function messageWith(fields: Fields, message: Message, ageTicks: number): Message {
   const verb = fields.maybe(message.verb, valueWith)
   return {

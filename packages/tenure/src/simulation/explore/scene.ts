@@ -1,13 +1,13 @@
-/** What is explored: all that matters of some electors, their store and the network, at one moment. Data only. */
+/** The model state: everything relevant about the electors, their store, and the network at one moment. Data only. */
 import type { DriverState } from '../../driver.ts'
 import type { Call, Settings } from '../../election-state.ts'
 import type { LeaseRecord, Outcome } from '../../lease-store.ts'
 import type { Between } from './between.ts'
 
-/** How long a lease lasts. Time goes on in ticks, a whole share of it. */
+/** The lease duration. Time advances in ticks, and a lease has a whole number of them. */
 export const leaseDurationMs = 1_200
 
-/** The kinds of fault that `explore()` knows. */
+/** The kinds of fault that `explore()` can cause. */
 export const exploredFaults = [
   'late',
   'lost',
@@ -25,7 +25,7 @@ export const exploredFaults = [
   'watch-replay',
 ] as const
 
-/** Faults of relays, where some stand between electors and their store. */
+/** The kinds of fault of relays between electors and their store. */
 export const relayFaults = [
   'relay-crash',
   'relay-stall',
@@ -34,56 +34,56 @@ export const relayFaults = [
   'relay-watch-replay',
 ] as const
 
-/** Everything that can go wrong. */
+/** All kinds of fault. */
 export type Fault = ExploredFault | (typeof relayFaults)[number]
 
 /** One kind of fault. */
 export type ExploredFault = (typeof exploredFaults)[number]
 
-/** What does not change. */
+/** What stays constant during an exploration. */
 export interface Setup {
   readonly settings: readonly Settings[]
   readonly tickMs: number
-  /** How far each elector's clock goes in a tick. */
+  /** How far each elector's clock advances in a tick. */
   readonly ticksMs: readonly number[]
   readonly faults: ReadonlySet<Fault>
   readonly expiry: 'observed' | 'own-clock'
   readonly jitter: readonly number[]
-  /** A message takes at most this long. */
+  /** The maximum number of ticks that a message takes. */
   readonly delayTicks: number
-  /** What stands between the electors and the store. */
+  /** The relay model, if there are relays between the electors and the store. */
   readonly between?: Between | undefined
 }
 
-/** A relay. While it is down, its memory is what the next one begins with. */
+/** A relay. While it is down, `memory` is what the next relay starts with. */
 export interface RelaySlot {
   readonly life: Slot['life']
   readonly memory: object
 }
 
-/** One process, or the place where it will be started. Its clocks say 0: all times are relative to now. */
+/** One process, or the slot where it will start. Its clock reads 0, so all times are relative to now. */
 export interface Slot extends Partial<DriverState> {
   readonly life: 'down' | 'running' | 'stalled' | 'asleep'
-  /** When the call in flight is given up. */
+  /** When the pending call times out. */
   readonly boundAtMs: number | undefined
   readonly watching: boolean
-  /** The newest term it has led. */
+  /** The newest term in which it led. */
   readonly ledTerm: number
-  /** Whether that was announced as won and not yet as lost. */
+  /** Whether that term was reported as elected and not yet as lost. */
   readonly open: boolean
-  /** Pieces of work that have not settled. */
+  /** The number of pieces of work that have not settled. */
   readonly work: number
   /** Whether it was told to stop. */
   readonly toldToStop: boolean
-  /** Whether it was told to step down, and has not said yet that it did. */
+  /** Whether it was told to step down and has not reported that it did. */
   readonly toldToYield: boolean
-  /** Whether it stood still, or its record was deleted, since its last renewal: its leadership may end. */
+  /** Whether the process was paused, or its record was deleted, since its last renewal. Its leadership may end. */
   readonly disturbed: boolean
-  /** Whether the store has taken its grant back: it need not know yet. */
+  /** Whether the store has released its grant. The process may not know yet. */
   readonly gaveBack: boolean
 }
 
-/** A process that is not there. */
+/** A slot without a process. */
 export const down: Slot = {
   life: 'down',
   boundAtMs: undefined,
@@ -97,80 +97,83 @@ export const down: Slot = {
   gaveBack: false,
 }
 
-/** A process that is there. */
+/** A slot with a process. */
 export type Process = Slot & DriverState
 
 export function isProcess(slot: Slot | undefined): slot is Process {
   return slot?.state !== undefined
 }
 
-/** What a call gives. */
+/** The result of a call. */
 export interface Reply {
   readonly outcome?: Outcome | undefined
   readonly record?: LeaseRecord | undefined
   readonly failed?: boolean | undefined
 }
 
-/** Something on its way. `who` is the elector that it comes from or goes to; relays are counted after the electors. */
+/** A message in flight. `who` is the elector that sent or receives it; relays are numbered after the electors. */
 export interface Message {
   readonly kind: 'request' | 'reply' | 'event'
   readonly who: number
-  /** The call it belongs to. */
+  /** The call that the message belongs to. */
   readonly id: number
   readonly verb?: Call['verb'] | undefined
   readonly claim?: Claim | undefined
   readonly reply?: Reply | undefined
-  /** What an event shows. */
+  /** The record that an event shows. */
   readonly record?: LeaseRecord | undefined
-  /** The highest term that an event tells of, if it tells more than the record. */
+  /** The highest term that an event shows, if it is not that of the record. */
   readonly highestTerm?: number | undefined
-  /** It is between this relay and the store. */
+  /** The relay, if the message is between a relay and the store. */
   readonly via?: number | undefined
-  /** The version that the elector named itself, before a relay passed its acquire on. */
+  /** The expired version that the elector named before a relay forwarded its acquire. */
   readonly own?: string | undefined
-  /** Its sender is no more: nobody waits for the answer. */
+  /** Whether the sender is gone, so that nobody waits for the answer. */
   readonly orphan: boolean
-  /** It may arrive at any time from now on. */
+  /** Whether the message may arrive at any time from now on. */
   readonly late: boolean
   readonly ageTicks: number
 }
 
-/** What a call claims. */
+/** The claim of a call. */
 export type Claim = Extract<Call, { claim: unknown }>['claim']
 
 /** The store's server. */
 export interface Server {
   readonly record: LeaseRecord | undefined
-  /** The record before it, which a watch may replay. */
+  /** The previous record, which a watch may replay. */
   readonly past: LeaseRecord | undefined
   readonly highestTerm: number
   readonly lastDurationMs: number | undefined
-  /** When the lease ends, on the server's clock. */
+  /** When the lease expires, on the server's clock. */
   readonly endsAtMs: number
-  /** Attempts that were granted. */
+  /** The attempts that were granted. */
   readonly granted: readonly string[]
 }
 
-/** Everything, at one moment. */
+/** The whole model at one moment. */
 export interface Scene {
   readonly server: Server
   readonly slots: readonly Slot[]
   readonly relays: readonly RelaySlot[]
   readonly messages: readonly Message[]
-  /** How many more faults there may be. */
+  /** How many more faults may occur. */
   readonly budget: number
-  /** How many calls went wrong. 0: no leadership may end. 1: the same, unless messages take time. 2: each may end. */
+  /**
+   * How many calls have failed. 0: no leadership may end. 1: the same, unless messages take time. 2: any leadership may
+   * end.
+   */
   readonly strain: number
   /**
-   * Whether nothing has happened in this tick so far. Processes are started, and go on, at dawn only: what they send or
-   * do then may come at any point of the tick, so that nothing is left out.
+   * Whether nothing has happened in this tick yet. Processes start and resume only then. What they send or do then may
+   * happen at any point of the tick, so no order is missed.
    */
   readonly dawn: boolean
-  /** The number of the last name. 0 and 1 are taken. */
+  /** The number of the newest name. 0 and 1 are reserved. */
   readonly names: number
 }
 
-/** The scene before anything happened: nobody has been started. */
+/** Returns the initial state, in which no process has started. */
 export function firstScene(electors: number, budget: number, between?: Between): Scene {
   return {
     server: {

@@ -1,46 +1,46 @@
-/** The search: breadth first, so that what leads to a violation is as short as it can be. */
+/** A breadth-first search, so that the trace to a violation is as short as possible. */
 import type { Clock } from '../../clock.ts'
 import { Fingerprints, hashOf } from './fingerprints.ts'
 
-/** What is searched. Its states are kept as bytes; those with the same bytes are one. */
+/** The graph to search. States are stored as bytes, and states with the same bytes are one state. */
 export interface World<State> {
   readonly first: State
-  /** The bytes may be overwritten by the next call. `ticks`: so much later. */
+  /** Encodes a state as it is `ticks` later. The next call may overwrite the bytes. */
   write(state: State, ticks: number): Uint8Array
   read(bytes: Uint8Array, offset: number): State
-  /** Every transition from a state, always in the same order, until `visit` says that it is enough. */
+  /** Visits every transition from a state, always in the same order, until `visit` returns false. */
   expand(state: State, visit: (next: State, ticks: number, violation: string | undefined) => boolean): void
-  /** What never happens from a state on although it must, and the way there. Asked for a share of the states. */
+  /** Returns a liveness violation that follows from a state, with its trace. Called for a sample of the states. */
   stuck?(state: State): Violation | undefined
 }
 
-/** The rule that was broken, and which transition was taken, one after another. */
+/** The violated rule, and the index of each transition that was taken. */
 export interface Violation {
   readonly what: string
   readonly trace: readonly number[]
 }
 
-/** What ends a search before it is complete. */
+/** The limits that end a search before it is complete. */
 export interface Bounds {
   readonly seconds: number
   readonly states: number
 }
 
-/** What a search found. */
+/** The result of a search. */
 export interface Found {
   readonly complete: boolean
   readonly states: number
   readonly transitions: number
-  /** What ended it before it was complete. */
+  /** The limit that ended the search early, or undefined if it is complete. */
   readonly bound?: keyof Bounds | undefined
   readonly violation?: Violation | undefined
 }
 
-/** From every so many states on it is looked whether what must happen happens soon. */
+/** One in this many states is checked for liveness. */
 const stuckShare = 64
 const breathAfter = 1_024
 
-/** Searches everything that can follow from the first state of a world. */
+/** Searches every state that is reachable from the first. */
 export async function search<State>(world: World<State>, bounds: Bounds, clock: Clock): Promise<Found> {
   const known = new Fingerprints()
   const queue = new Queue()
@@ -83,7 +83,7 @@ export async function search<State>(world: World<State>, bounds: Bounds, clock: 
   return { complete: true, states: known.size, transitions }
 }
 
-/** States that wait to be looked at, first come, first served. */
+/** The states to expand, in first-in first-out order. */
 class Queue {
   readonly #chunks: { readonly bytes: Uint8Array; length: number }[] = []
   #offset = 0
@@ -115,7 +115,7 @@ class Queue {
   }
 }
 
-/** How each state was reached first. */
+/** How each state was first reached. */
 class Path {
   #from = new Int32Array(1 << 12)
   #move = new Uint16Array(1 << 12)

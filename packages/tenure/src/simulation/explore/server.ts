@@ -1,4 +1,4 @@
-/** The store's server: what every store does with the rules of `stores/rules.ts`, in one step. */
+/** The store's server. It applies the rules of `stores/rules.ts` in one step, as every store does. */
 import type { HeldClaim, AcquireClaim, LeaseRecord, Outcome } from '../../lease-store.ts'
 import {
   granted,
@@ -13,7 +13,7 @@ import { remainingMs, type Course } from './course.ts'
 import { nameOf } from './fields.ts'
 import type { Message, Reply, Scene, Server, Setup, Slot } from './scene.ts'
 
-/** Carries a request out. `swapIsLost`: another write came in between, so that it is judged and refused. */
+/** Applies a request. `swapIsLost`: another write came first, so the request is judged and then refused. */
 export function handle(
   scene: Scene,
   request: Message,
@@ -46,7 +46,7 @@ function judge(verb: Message['verb'], current: Current, claim: AcquireClaim & He
   return verb === 'renew' ? judgeRenew(current, claim, 0) : judgeRelease(current, claim)
 }
 
-/** Somebody wrote the record as it is, or deleted it. */
+/** Rewrites the record unchanged, or deletes it, as another program would. */
 export function meddled(scene: Scene, setup: Setup, deletes: boolean): Scene {
   const { record } = scene.server
   if (!record || deletes) {
@@ -84,14 +84,14 @@ function changed(scene: Scene, next: Server, setup: Setup): Scene {
   return { ...scene, server: { ...next, past }, messages }
 }
 
-/** Events of a watch that wait: the oldest, and the newest. A store may leave out what is between. */
+/** Keeps only the oldest and the newest pending event of a watch. A store may skip those between. */
 export function withEvent(messages: readonly Message[], event: Message): readonly Message[] {
   const waiting = messages.filter(({ kind, who }) => kind === 'event' && who === event.who)
   const last = waiting.length > 1 ? waiting.at(-1) : undefined
   return [...messages.filter((message) => message !== last), event]
 }
 
-/** What a watch of an elector shows. */
+/** Returns the event that an elector's watch shows. */
 export function eventFor(who: number, record: LeaseRecord | undefined): Message {
   return { kind: 'event', who, id: 0, record, orphan: false, late: false, ageTicks: 0 }
 }

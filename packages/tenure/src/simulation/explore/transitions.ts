@@ -1,4 +1,4 @@
-/** Every transition of a scene, and whether somebody leads soon after it. */
+/** All transitions of a model state, and the check that a leader follows soon. */
 import { leadsAt } from '../../election-state.ts'
 import { withWatches } from './between.ts'
 import { Course, noCounts, type ExploredCounts } from './course.ts'
@@ -7,12 +7,15 @@ import { faultMoves, naturalMoves, type Move } from './moves.ts'
 import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup, type Slot } from './scene.ts'
 import type { Violation, World } from './search.ts'
 
-/** Of so many looks at what follows one is long, also where nothing is about to end. */
+/** One in this many liveness checks is long, even where nothing is about to end. */
 const longShare = 16
-/** Three leases take a few hundred. */
+/** Three leases take a few hundred steps. */
 const mostSteps = 5_000
 
-/** Electors and their store, from the scene on in which nobody has been started. `counts`: of all transitions. */
+/**
+ * Electors and their store, starting from the state in which no process has started. `counts` accumulates over all
+ * transitions.
+ */
 export function electorsWorld(setup: Setup, budget: number, counts: ExploredCounts): World<Scene> {
   const encoding = new Encoding(setup)
   let looks = 0
@@ -28,7 +31,7 @@ export function electorsWorld(setup: Setup, budget: number, counts: ExploredCoun
 
 type Visit = (next: Scene, ticks: number, course: Course, number: number, move: Move) => boolean
 
-/** Every transition from a scene, with every choice of what is left to chance. */
+/** Visits every transition from a state, with every choice of random numbers. */
 export function expand(
   scene: Scene,
   setup: Setup,
@@ -62,8 +65,8 @@ function nextChoice(choices: number[], options: number): boolean {
 }
 
 /**
- * I10: when everybody runs and nothing goes wrong any more, somebody leads within three leases. `isLong`: also who was told
- * to stop has stopped by then, and no term is still ending. I11: time goes on.
+ * I10: when every process runs and no more faults occur, a candidate leads within three leases. I11: time advances.
+ * With `isLong`, also every process that was told to stop has stopped by then, and no term is still ending.
  */
 function stuck(scene: Scene, setup: Setup, encoding: Encoding, isLong: boolean): Violation | undefined {
   let now = scene
@@ -71,13 +74,13 @@ function stuck(scene: Scene, setup: Setup, encoding: Encoding, isLong: boolean):
   const counts = noCounts()
   const trace: number[] = []
   for (let ticks = 0; ticks * setup.tickMs <= 3 * leaseDurationMs;) {
-    if (trace.length > mostSteps) return { what: 'I11: an elector spins', trace }
+    if (trace.length > mostSteps) return { what: 'I11: an elector spins without time passing', trace }
     hasLed ||= now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
     if (hasLed && !isLong) return undefined
     let violation: string | undefined
     let moved = false
     expand(now, setup, counts, (next, passed, course, number, move) => {
-      // What is late stays away.
+      // Late messages stay away.
       if (move.isLate) return true
       moved = move.fault === undefined
       if (!moved) return false
@@ -90,9 +93,9 @@ function stuck(scene: Scene, setup: Setup, encoding: Encoding, isLong: boolean):
     if (violation) return { what: violation, trace }
     if (!moved) return undefined
   }
-  if (!hasLed) return { what: 'I10: nobody leads within three leases, although nothing goes wrong any more', trace }
+  if (!hasLed) return { what: 'I10: nobody leads within three leases without a fault', trace }
   const left = now.slots.find(isEnding)
-  return left && { what: `I11: ${left.state?.settings.identity} does not come to an end`, trace }
+  return left && { what: `I11: ${left.state?.settings.identity} does not finish stopping or ending its term`, trace }
 }
 
 function isEnding({ toldToStop, state }: Slot): boolean {

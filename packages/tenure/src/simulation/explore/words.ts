@@ -1,4 +1,4 @@
-/** Texts and truth values that occur, and their numbers. */
+/** An interner: assigns numbers to the strings and booleans that occur. */
 export class Words {
   readonly #words: (string | boolean)[] = []
   readonly #numbers = new Map<string | boolean, number>()

@@ -6,9 +6,12 @@ import { expectSimulatorFinds } from '../../simulation/find-engine-mutant.ts'
 import { everydayShare } from '../../simulation/share.ts'
 
 test.each(everydayShare(engineMutants))(
-  'the simulator finds the mutant that would $name',
+  'the simulator detects the engine mutant: $name',
   { timeout: 300_000 },
   expectSimulatorFinds,
 )
 
-test.each(everydayShare(storeMutations))('the conformance suite notices that $name', expectConformanceFinds)
+test.each(everydayShare(storeMutations))(
+  'the conformance suite detects the store mutant: $name',
+  expectConformanceFinds,
+)

@@ -32,7 +32,7 @@ export const dynamodbMutations: readonly CloudMutation[] = [
     file: 'stores/dynamodb.ts',
     find: 'const next = this.#clock.randomId()',
     replace: 'const next = election',
-    caughtBy: 'every write makes a version that no earlier write had',
+    caughtBy: 'every write creates a version that no earlier write had',
   },
   {
     name: 'a lagging replica may answer a read',
@@ -67,7 +67,7 @@ export const dynamodbMutations: readonly CloudMutation[] = [
     file: 'stores/objects.ts',
     find: 'const kept = await this.#keep(election, over, record, call)',
     replace: "const kept = { value: record, version: 'none' }",
-    caughtBy: 'a removed record does not take its term along',
+    caughtBy: 'the highest term survives the removal of its record',
   },
   {
     name: 'a record that arrives after a deleted grant is shown',
@@ -167,7 +167,7 @@ export const s3Mutations: readonly CloudMutation[] = [
     file: 'stores/record.ts',
     find: 'metadata, carry, ...unique })',
     replace: 'metadata, carry, renewedAt: 0, ...(unique && {}) })',
-    caughtBy: 'every write makes a version that no earlier write had',
+    caughtBy: 'every write creates a version that no earlier write had',
   },
   {
     name: 'conditional writes are not probed',

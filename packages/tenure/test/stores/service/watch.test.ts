@@ -259,7 +259,11 @@ describe('watch of the service store', () => {
     service.answer = (response, asked) =>
       asked.headers['last-event-id'] === undefined
         ? follow(response, asked)
-        : json(400, { ok: false, error: 'INVALID_REQUEST', message: 'This cursor was never given out.' })(response)
+        : json(400, {
+            ok: false,
+            error: 'INVALID_REQUEST',
+            message: 'The cursor is not from this service. Watch again without a cursor.',
+          })(response)
     stream.end()
     await clock.pause()
     await clock.advance(1_000)

@@ -29,7 +29,7 @@ test('a backup of a running service can be served elsewhere after a restore', as
   })
   expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
     code: 69,
-    error: `tenure: ${to} is there already. Name a new directory for the backup.\n`,
+    error: `tenure: ${to} already exists. Choose a new directory for the backup.\n`,
   })
   expect(await run('restore', '--data', data)).toMatchObject({
     code: 69,
@@ -67,7 +67,7 @@ test('missing options and missing directories are reported', async () => {
   for (const command of [['restore'], ['backup', '--to', join(folder, 'to')]]) {
     expect(await run(...command, '--data', join(folder, 'none'))).toMatchObject({
       code: 69,
-      error: `tenure: There are no data of a service in ${join(folder, 'none')}.\n`,
+      error: `tenure: ${join(folder, 'none')} does not contain the data of a service.\n`,
     })
   }
 })
@@ -80,15 +80,15 @@ test('the deprecated --after-restore skips terms once per directory, and names i
     await service.ended
     return service.lines().map(({ msg }) => msg)
   }
-  const advice = 'This option goes away: run "tenure restore" once instead.'
+  const advice = 'This option will be removed: run "tenure restore" once instead.'
   expect(await said('--after-restore')).toContain(
-    `The data directory is new: there is nothing to restore, and nothing is skipped. ${advice}`,
+    `The data directory is new: there is nothing to restore, and no terms are skipped. ${advice}`,
   )
   expect(await said('--after-restore')).toContain(
-    `The data come from a backup: a million terms are skipped in every group. ${advice}`,
+    `The data was restored from a backup: a million terms are skipped in every group. ${advice}`,
   )
   expect(await said('--after-restore')).toContain(
-    `The data come from a backup: that was done before, and is not done again. ${advice}`,
+    `The data was restored from a backup: terms were already skipped before, and are not skipped again. ${advice}`,
   )
 }, 60_000)
 
@@ -98,7 +98,7 @@ test.skipIf(process.platform === 'win32')(
     const data = join(temporaryFolder(), 'data')
     const service = await serve(data)
     renameSync(data, `${data}-moved`)
-    const text = `the data directory ${data} may be lost: nothing is granted or renewed 5 s after the last proof`
+    const text = `the data directory ${data} may be lost: nothing is granted or renewed from 5 s after the last proof`
     await expect.poll(() => service.lines().map(({ msg }) => msg), { timeout: 20_000 }).toContain(text)
   },
   60_000,

@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { end } from '../../../../../../test/servers/process.ts'
 import { serve } from '../../../../../cli/test/tenure.ts'
 import { ask } from '../../../auth/service.ts'
+import { passed, waitedForCpuMs } from '../../../flood-process.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../../auth/tokens.ts'
 import { newDirectory } from '../../../service-process.ts'
 
@@ -34,9 +35,10 @@ async function scene(isAuthenticated: boolean) {
   const keysFile = join(directory, 'keys.json')
   writeFileSync(keysFile, JSON.stringify({ keys: [jwkOf(keys.publicKey, { kid: 'one', alg: 'ES256' })] }))
   const flags = ['--jwt-keys', keysFile, '--jwt-issuer', issuer, '--jwt-audience', audience]
-  const { url } = await serve(join(directory, 'data'), isAuthenticated ? flags : [])
+  const { url, child } = await serve(join(directory, 'data'), isAuthenticated ? flags : [])
   return {
     url,
+    waitedForCpuMs: () => waitedForCpuMs(child.pid),
     /** Begins, and gives what ends it. */
     async flood(body: string, token: string) {
       const file = join(directory, 'body.json')
@@ -57,7 +59,6 @@ async function scene(isAuthenticated: boolean) {
 /** Half of them took no longer than this. */
 const median = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity
-const passed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A server that does nothing: how slow it is tells how busy the machine is. */
 async function startBare(): Promise<string> {
@@ -70,7 +71,7 @@ async function startBare(): Promise<string> {
 }
 
 /** How long renewals of somebody else take, until a lease of two seconds that nobody renews has ended. */
-async function measure(url: string) {
+async function measure(url: string, waitedMs: () => number) {
   const bare = await startBare()
   const bareMs: number[] = []
   const token = tokenFor('other', { groups: ['other-*'] })
@@ -89,12 +90,16 @@ async function measure(url: string) {
   await timed()
   const won = await post('/v1/groups/other-lost/campaign', { lease_ttl_ms: 2_000 })
   const wonMs = performance.now()
+  const waitedBeforeMs = waitedMs()
   expect(won).toMatchObject({ body: { is_leader: true } })
-  const lasted = { ms: 0 }
+  const lasted = { ms: 0, starvedMs: 0 }
   const looking = (async () => {
     while (lasted.ms === 0) {
       const { body } = await ask(url, token, 'GET', '/v1/groups/other-lost/leader')
-      if (body['leader'] === null) lasted.ms = performance.now() - wonMs
+      if (body['leader'] === null) {
+        lasted.ms = performance.now() - wonMs
+        lasted.starvedMs = waitedMs() - waitedBeforeMs
+      }
       await passed(20)
     }
   })()
@@ -106,6 +111,8 @@ async function measure(url: string) {
   return {
     renewalMs: median(renewalsMs),
     lastedMs: lasted.ms,
+    /** How long the service could not run during that lease because others had the CPUs. */
+    starvedMs: lasted.starvedMs,
     bareMs: median(bareMs),
     slowestBareMs: Math.max(...bareMs),
   }
@@ -125,13 +132,14 @@ describe.each([
     ['20,000 groups of others, by somebody with other rights', batchOf('flooder', 'other'), otherRights],
     ['20,000 groups in the name of another node', batchOf('other', 'other'), otherRights],
   ])('a flood of %s', { timeout: 120_000 }, async (what, body, token) => {
-    const { url, flood } = await scene(isAuthenticated)
+    const { url, flood, waitedForCpuMs: waitedMs } = await scene(isAuthenticated)
     const stop = await flood(body, token)
     await passed(1_000)
-    const measured = await measure(url)
+    const measured = await measure(url, waitedMs)
     const answered = await stop()
     console.info(`${how}, ${what}:`, measured, answered)
     expect(measured.renewalMs).toBeLessThan(250 + 20 * measured.bareMs)
-    expect(measured.lastedMs).toBeLessThan(3_000 + 20 * measured.slowestBareMs)
+    // While it cannot run, the service extends every lease, and the bare server does not show that: it hardly needs a CPU.
+    expect(measured.lastedMs).toBeLessThan(3_000 + 20 * measured.slowestBareMs + measured.starvedMs)
   })
 })

@@ -102,8 +102,10 @@ describe('a backup', () => {
   test('goes into a new directory only', async () => {
     const folder = newFolder()
     await write(join(folder, 'data'), 1)
-    await expect(backupData({ data: join(folder, 'data'), to: folder })).rejects.toThrow(/is there already/)
-    await expect(backupData({ data: join(folder, 'none'), to: join(folder, 'backup') })).rejects.toThrow(/no data/)
+    await expect(backupData({ data: join(folder, 'data'), to: folder })).rejects.toThrow(/already exists/)
+    await expect(backupData({ data: join(folder, 'none'), to: join(folder, 'backup') })).rejects.toThrow(
+      /does not contain the data/,
+    )
     expect(readdirSync(folder)).toEqual(['data'])
   })
 
@@ -114,7 +116,9 @@ describe('a backup', () => {
     symlinkSync(data, join(folder, 'link'))
     const before = readdirSync(data)
     for (const to of [data, join(data, 'backup'), join(data, 'new', 'backup'), join(folder, 'link', 'backup')]) {
-      await expect(backupData({ data, to })).rejects.toThrow(/is in the data directory .+Name a place outside of it/)
+      await expect(backupData({ data, to })).rejects.toThrow(
+        /is inside the data directory .+Choose a directory outside of it/,
+      )
     }
     expect(readdirSync(data)).toEqual(before)
     // A name that only begins in the same way is another place.
@@ -141,7 +145,7 @@ describe('a backup', () => {
       }
       halves += 1
       await expect(ServiceProcess.start({ directory: half })).rejects.toThrow(/missing or empty.+tenure restore/)
-      await expect(restoreData({ data: half })).rejects.toThrow(/no data/)
+      await expect(restoreData({ data: half })).rejects.toThrow(/does not contain the data/)
     }
     expect(halves).toBe(3)
     await backupData({ data, to })
@@ -157,7 +161,7 @@ describe('a copy', () => {
     await write(join(folder, 'data'), 1)
     cpSync(join(folder, 'data'), join(folder, 'copy'), { recursive: true })
     await expect(ServiceProcess.start({ directory: join(folder, 'copy') })).rejects.toThrow(
-      /it is a copy, or was put back\. If the original directory .+ use that one\. Otherwise .+ "tenure restore --data .+copy" once/,
+      /it is a copy, or was restored\. If the original directory .+ use that one\. Otherwise .+ "tenure restore --data .+copy" once/,
     )
   })
 
@@ -171,7 +175,7 @@ describe('a copy', () => {
     await service.kill()
     rmSync(data, { recursive: true })
     cpSync(join(folder, 'copy'), data, { recursive: true })
-    await expect(ServiceProcess.start({ directory: data })).rejects.toThrow(/it is a copy, or was put back/)
+    await expect(ServiceProcess.start({ directory: data })).rejects.toThrow(/it is a copy, or was restored/)
     await restoreData({ data })
     const restored = await ServiceProcess.start({ directory: data })
     const won = await restored.ask('POST', '/v1/groups/since/campaign', { node_id: 'b', lease_ttl_ms: 60_000 })

@@ -107,7 +107,7 @@ test('older data in the place of newer ones, without the lock file, are refused:
   writeFileSync(path, older)
   rmSync(join(directory, 'lock'))
   await expect(ServiceProcess.start({ directory })).rejects.toThrow(
-    /lock is missing, empty or damaged.+tenure restore --data/,
+    /lock file is missing, empty, or damaged.+tenure restore --data/,
   )
   await restoreData({ data: directory })
   const third = await ServiceProcess.start({ directory })

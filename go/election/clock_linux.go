@@ -1,4 +1,4 @@
-package main
+package election
 
 import (
 	"syscall"
@@ -9,7 +9,7 @@ import (
 // CLOCK_BOOTTIME, which package syscall does not name.
 const bootTime = 7
 
-// now is the time on a clock that nobody sets, and that counts while the machine sleeps. The one of package time does not.
+// now reads a clock that nobody can set and that counts while the machine sleeps. The clock of package time does not.
 func now() time.Duration {
 	var at syscall.Timespec
 	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, bootTime, uintptr(unsafe.Pointer(&at)), 0); failed != 0 {

@@ -1,0 +1,288 @@
+package multiclusterlease
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/tenure-js/tenure/go/api/v1alpha1"
+)
+
+const (
+	shortestBound = 500 * time.Millisecond
+	// How many requests one call sends before it leaves the next to client-go's pace.
+	mostRequests = 4
+	// How long one try to release may take. A relay that is too slow to confirm can still release.
+	releaseTimeout = 3 * time.Second
+	releaseTries   = 3
+	// How many attempts and marks are remembered.
+	mostAttempts = 8
+	mostMarks    = 64
+)
+
+// A campaign is what a lock knows between its calls. Only the call that runs touches it.
+type campaign struct {
+	// As client-go reported it; 0 before the first Update.
+	lease time.Duration
+	// The highest term that was seen. Nothing is asked for with less.
+	highestTerm int64
+	// An acquire whose outcome is unknown.
+	pending *attempt
+	// What is held, as far as is known. It counts only while it is confirmed.
+	grant *grant
+	// Own attempts, and the marks that were sent with them: what shows another mark was written by a clone.
+	attempts []string
+	marks    []string
+	view     view
+	latest   *snapshot
+	// The holder that Get returned last.
+	shown string
+	// Whether this lock led, and no call of a standby came since.
+	hasLed bool
+}
+
+type attempt struct {
+	id        string
+	afterTerm int64
+}
+
+type grant struct {
+	attempt string
+	term    int64
+	version string
+}
+
+// leaseOf is the LeaseDuration of client-go. It refuses one that client-go has shortened to whole seconds.
+func (l *Lock) leaseOf(ctx context.Context, record resourcelock.LeaderElectionRecord) (time.Duration, error) {
+	lease := l.exactLease
+	if lease == 0 {
+		lease = time.Duration(record.LeaseDurationSeconds) * time.Second
+	}
+	deadline, isLimited := ctx.Deadline()
+	// RenewDeadline is always less than LeaseDuration.
+	isShortened := l.exactLease == 0 && l.hasLed && isLimited && time.Until(deadline) > lease
+	if lease < time.Millisecond || isShortened {
+		return 0, failure(ReasonTimings, "client-go reports a LeaseDuration of %d s. Set one of whole seconds, or pass WithLeaseDuration to the lock", record.LeaseDurationSeconds)
+	}
+	l.lease = lease
+	return lease, nil
+}
+
+func (l *Lock) boundOf(lease time.Duration) time.Duration {
+	if l.bound > 0 {
+		return l.bound
+	}
+	return max(shortestBound, lease/10)
+}
+
+// hold acquires or renews until a confirmation came in time.
+func (l *Lock) hold(ctx context.Context, lease time.Duration) error {
+	bound := l.boundOf(lease)
+	var took time.Duration
+	for range mostRequests {
+		answer, sent, isFirst, err := l.claim(ctx, lease, bound)
+		if err != nil {
+			return err
+		}
+		if !answer.OK {
+			if l.grant != nil || l.isOpen(answer) {
+				continue
+			}
+			return l.refusal(answer)
+		}
+		// Others wait for as long as the record says, so the lease must cover all of client-go's belief.
+		spare := time.Duration(min(*answer.ValidForMs, answer.Record.LeaseDurationMs)*float64(time.Millisecond)) - lease
+		took = l.clock.elapsed(sent)
+		if isFirst && took <= min(bound, spare) {
+			l.confirm(l.grant.term, sent, lease)
+			l.hasLed = true
+			return nil
+		}
+	}
+	return failure(ReasonNotConfirmed, "%s was not confirmed within the bound of %v; the last answer took %v. Set WithConfirmationBound to more than a relay takes, or a longer lease", l.resource, bound, took)
+}
+
+// claim renews what is held, or acquires. isFirst is whether the answer tells of this very request, and not perhaps of
+// an earlier one.
+func (l *Lock) claim(ctx context.Context, lease, bound time.Duration) (answer *v1alpha1.Answer, sent moment, isFirst bool, err error) {
+	if l.grant != nil {
+		answer, sent, err = l.renew(ctx, lease, bound)
+		return answer, sent, true, err
+	}
+	return l.acquire(ctx, lease, bound)
+}
+
+// acquire asks for the lease. A request of unknown outcome is repeated under the same attempt, unchanged.
+func (l *Lock) acquire(ctx context.Context, lease, bound time.Duration) (answer *v1alpha1.Answer, sent moment, isFirst bool, err error) {
+	// Given up: another candidate has led since. If it is granted after all, it is released when it is seen.
+	if l.pending != nil && l.pending.afterTerm != l.highestTerm {
+		l.pending = nil
+	}
+	isFirst = l.pending == nil
+	if isFirst {
+		l.pending = &attempt{randomID(), l.highestTerm}
+		l.attempts = remember(l.attempts, l.pending.id, mostAttempts)
+	}
+	asked := *l.pending
+	claim := map[string]any{
+		"attempt": asked.id, "leaseDurationMs": milliseconds(lease + bound), "afterTerm": asked.afterTerm,
+		"metadata": l.metadata,
+	}
+	if version, expired := l.view.expired(l.clock); expired {
+		claim["expiredVersion"] = version
+	}
+	answer, sent, err = l.ask(ctx, v1alpha1.VerbAcquire, claim, bound)
+	if err != nil {
+		return nil, sent, false, err
+	}
+	l.pending = nil
+	if !answer.OK {
+		l.observeRefusal(answer)
+		return answer, sent, false, nil
+	}
+	record := answer.Record
+	if err := l.check(answer, asked.id); err != nil {
+		return nil, sent, false, err
+	}
+	if record.Term <= asked.afterTerm || record.Released {
+		return nil, sent, false, failure(ReasonInvalidRecord, "the global lock granted term %d, which is not above the term %d seen before", record.Term, asked.afterTerm)
+	}
+	l.take(record)
+	return answer, sent, isFirst, nil
+}
+
+func (l *Lock) renew(ctx context.Context, lease, bound time.Duration) (*v1alpha1.Answer, moment, error) {
+	held := *l.grant
+	answer, sent, err := l.ask(ctx, v1alpha1.VerbRenew, held.claim(lease+bound), bound)
+	if err != nil {
+		return nil, sent, err
+	}
+	if answer.OK {
+		if err := l.check(answer, held.attempt); err != nil {
+			return nil, sent, err
+		}
+		if answer.Record.Term != held.term || answer.Record.Released {
+			return nil, sent, failure(ReasonInvalidRecord, "the renewal of term %d shows term %d", held.term, answer.Record.Term)
+		}
+		l.take(answer.Record)
+		return answer, sent, nil
+	}
+	return answer, sent, l.adopt(answer, held)
+}
+
+// adopt takes the version of a refusal that shows our own lease: an earlier renewal was applied. Any other refusal means
+// that the lease is lost.
+func (l *Lock) adopt(answer *v1alpha1.Answer, held grant) error {
+	record := answer.Record
+	isOwn := record != nil && record.Attempt == held.attempt && record.Term == held.term && !record.Released
+	if isOwn && l.hasMark(record) {
+		l.take(record)
+		return nil
+	}
+	l.grant = nil
+	l.forget()
+	l.observeRefusal(answer)
+	if isOwn {
+		return l.disown(record)
+	}
+	return nil
+}
+
+func (l *Lock) take(record *v1alpha1.Record) {
+	l.grant = &grant{record.Attempt, record.Term, record.Version}
+	l.highestTerm = max(l.highestTerm, record.Term)
+	l.view = view{}
+}
+
+// release ends the belief first, and the lease then. What it leaves behind is released once it is seen.
+func (l *Lock) release(ctx context.Context) error {
+	l.forget()
+	held := l.grant
+	// The attempt is never used again: a late request of it must not be granted under a new term.
+	l.grant, l.pending = nil, nil
+	if held == nil {
+		return nil
+	}
+	_, err := l.releaseGrant(ctx, *held)
+	return err
+}
+
+func (l *Lock) releaseGrant(ctx context.Context, held grant) (*v1alpha1.Answer, error) {
+	lasts := l.lease + l.boundOf(l.lease)
+	var answer *v1alpha1.Answer
+	var err error
+	for range releaseTries {
+		answer, _, err = l.ask(ctx, v1alpha1.VerbRelease, held.claim(lasts), releaseTimeout)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			continue
+		}
+		record := answer.Record
+		if record != nil {
+			l.observe(record)
+		}
+		isOwn := record != nil && record.Attempt == held.attempt && record.Term == held.term && !record.Released
+		if answer.OK || !isOwn || !l.hasMark(record) {
+			return answer, nil
+		}
+		held.version = record.Version
+	}
+	return answer, err
+}
+
+// check refuses a grant that was not asked for.
+func (l *Lock) check(answer *v1alpha1.Answer, attempt string) error {
+	record := answer.Record
+	if record == nil || answer.ValidForMs == nil || record.Version == "" || record.Holder != l.identity || record.Attempt != attempt {
+		return failure(ReasonInvalidRecord, "an answer in %s shows a grant that was not asked for", l.resource)
+	}
+	if !l.hasMark(record) {
+		l.grant = nil
+		l.forget()
+		return l.disown(record)
+	}
+	return nil
+}
+
+// disown gives up a lease that a clone of this process renews: the lease is the clone's now.
+func (l *Lock) disown(record *v1alpha1.Record) error {
+	l.attempts = slices.DeleteFunc(l.attempts, func(id string) bool { return id == record.Attempt })
+	return failure(ReasonCloned, "another process renews the lease that %q was granted in term %d: a copy of this process, or the global lock lost its newest writes", l.identity, record.Term)
+}
+
+// isOpen is whether another request could be granted at once after this refusal.
+func (l *Lock) isOpen(answer *v1alpha1.Answer) bool {
+	if answer.Record != nil && answer.Record.Released {
+		return true
+	}
+	return answer.RetryAfterMs != nil && *answer.RetryAfterMs == 0
+}
+
+func (l *Lock) refusal(answer *v1alpha1.Answer) error {
+	if record := answer.Record; record != nil {
+		return failure(ReasonRefused, "%q holds the lease in term %d", record.Holder, record.Term)
+	}
+	return failure(ReasonRefused, "the lease of term %d may still be held, though its record is gone", l.highestTerm)
+}
+
+func (l *Lock) noteMark(mark string) { l.marks = remember(l.marks, mark, mostMarks) }
+
+// hasMark is whether the record of an own attempt was written by a request of this lock.
+func (l *Lock) hasMark(record *v1alpha1.Record) bool {
+	return record.Mark == "" || slices.Contains(l.marks, record.Mark)
+}
+
+func (g grant) claim(lasts time.Duration) map[string]any {
+	return map[string]any{
+		"attempt": g.attempt, "term": g.term, "version": g.version, "leaseDurationMs": milliseconds(lasts),
+	}
+}
+
+func remember(list []string, one string, most int) []string {
+	list = append(list, one)
+	return list[max(0, len(list)-most):]
+}

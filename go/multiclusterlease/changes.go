@@ -1,0 +1,111 @@
+package multiclusterlease
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	shortestPause = 200 * time.Millisecond
+	longestPause  = 5 * time.Second
+)
+
+// The changes of a resource, from a watch, and from reads where the watch ends, hangs or is not allowed.
+type changes struct {
+	// Nil if the resource was deleted.
+	seen   chan *snapshot
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// follow begins to show changes. stop ends it and waits for its goroutine.
+func (l *Lock) follow(ctx context.Context, from string) *changes {
+	ctx, cancel := context.WithCancel(ctx)
+	followed := &changes{seen: make(chan *snapshot), cancel: cancel}
+	read := max(time.Second, l.lease/3)
+	resource := l.resource
+	followed.done.Add(1)
+	go func() {
+		defer followed.done.Done()
+		pause := shortestPause
+		for ctx.Err() == nil {
+			opened := time.Now()
+			followed.once(ctx, resource, from, read)
+			if time.Since(opened) > longestPause {
+				pause = shortestPause
+			}
+			if !sleep(ctx, pause) {
+				return
+			}
+			pause = min(longestPause, pause*2, read)
+			from = followed.read(ctx, resource)
+		}
+	}()
+	return followed
+}
+
+func (c *changes) stop() {
+	c.cancel()
+	c.done.Wait()
+}
+
+// once shows what one watch shows, until it ends or is silent for too long: then it is opened again, because the
+// connection may be gone.
+func (c *changes) once(ctx context.Context, resource *resource, from string, silence time.Duration) {
+	watched, err := resource.watch(ctx, from)
+	if err != nil {
+		return
+	}
+	defer watched.Stop()
+	for {
+		quiet := time.NewTimer(silence)
+		select {
+		case <-ctx.Done():
+			quiet.Stop()
+			return
+		case <-quiet.C:
+			if c.read(ctx, resource) == "" {
+				return
+			}
+		case event, open := <-watched.ResultChan():
+			quiet.Stop()
+			object, isObject := event.Object.(*unstructured.Unstructured)
+			if !open || !isObject {
+				return
+			}
+			switch event.Type {
+			case watch.Deleted:
+				c.show(ctx, nil)
+			case watch.Added, watch.Modified:
+				c.show(ctx, newSnapshot(object))
+			}
+		}
+	}
+}
+
+// read shows the resource as it is, and returns its version, or "" if it could not be read.
+func (c *changes) read(ctx context.Context, resource *resource) string {
+	limited, cancel := context.WithTimeout(ctx, longestPause)
+	defer cancel()
+	latest, err := resource.get(limited)
+	if apierrors.IsNotFound(err) {
+		c.show(ctx, nil)
+	}
+	if err != nil {
+		return ""
+	}
+	c.show(ctx, latest)
+	return latest.version()
+}
+
+func (c *changes) show(ctx context.Context, latest *snapshot) {
+	select {
+	case c.seen <- latest:
+	case <-ctx.Done():
+	}
+}
