@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { packageReadme, packageReadmeFile } from '../scripts/package-readme.js'
 import { listDocuments, readDocument, withoutCode } from './documents.ts'
+import { refusedPhrases } from './refused-phrases.ts'
 
 const pages = listDocuments()
 
@@ -24,55 +25,108 @@ test('the index links to every page', () => {
 const numbered = ['docs/explanation/divergence.md', 'docs/explanation/robustness.md']
 const numbers = /\bdocument 00\d\b|\b[A-G]\d{1,2}\b/gi
 
-/** Phrases that must be read twice, and internal numbers, each with a better wording. */
-const refused: readonly [what: RegExp, rather: string][] = [
-  [/\b(?:is|are|was|were|be|been) told\b(?! (?:apart|to)\b)|\btold of\b/i, 'is reported, notified, logged'],
-  [/\b(?:unless|until) told\b/i, 'by default, unless set'],
-  [/\bstands? in (?:it|the|a|its|no|each|every|one)\b|\blies? in (?:the|a|its)\b/i, 'is in'],
-  [/(?<!there )\b(?:is|are|was) no (?!longer\b|more\b|less\b)[a-z]+/i, 'is not a'],
-  [/\banew\b/i, 'again'],
-  [/\balso (?:when|if|where|while|without|after)\b/i, 'even when'],
-  [/\bfor so long\b|\bso often\b/i, 'for that long'],
-  [/\b(?:can(?:not)?|may) be had\b/i, 'is available'],
-  [/\bwhoever\b/i, 'the caller, the leader, a client that'],
-  [/(?:^|[.:;] |\| )Who (?![^.|]*\?)(?=[^.|]*[.|])/m, 'the caller, the leader, a client that'],
-  [/\bdocument 00\d\b|(?:\(|\| )[A-G]\d{1,2}\b/i, 'the name of what it describes, the fault in words'],
+/** Internal numbers. A page says what they stand for. */
+const internalNumbers = [
+  /\bdocument 00\d\b|(?:\(|\| )[A-G]\d{1,2}\b/i,
+  'the name of what it describes, the fault in words',
+] as const
+
+/** Pages that are still to be reworded. A page must leave this list as soon as it contains no refused phrase. */
+const awaitingRewording = [
+  'ARCHITECTURE.md',
+  'docs/explanation/divergence.md',
+  'docs/explanation/robustness.md',
+  'docs/guide/multicluster.md',
+  'docs/reference/cli.md',
+  'docs/reference/run.md',
+  'packages/cli/README.md',
 ]
 
 /** Returns the page's own prose. The names of tests and mutants, and help texts, are checked in their sources. */
 function ownWords(page: string, text: string): string {
-  const whole = numbered.includes(page) ? text.replace(/^## Mutants [^]*/m, '').replaceAll(numbers, '') : text
+  const whole = numbered.includes(page) ? text.replaceAll(numbers, '') : text
   return withoutCode(whole.replaceAll(/^\| (?:`--|.*`TENURE_).*$/gm, '')).replaceAll(/"[^"\n]*"/g, '""')
 }
 
 function findRefused(page: string, text: string): string[] {
   const prose = ownWords(page, text)
-  return refused.flatMap(([what, rather]) => {
-    const found = what.exec(prose)
-    return found ? [`${page}: "${found[0].trim()}", rather: ${rather}`] : []
+  return [...refusedPhrases, internalNumbers].flatMap(([phrase, advice]) => {
+    const found = phrase.exec(prose)
+    return found ? [`${page}: "${found[0].trim()}", rather: ${advice}`] : []
   })
 }
 
-test.each(pages)('%s contains no phrase that must be read twice', (page) => {
-  expect(findRefused(page, readDocument(page))).toEqual([])
+test.each(pages.filter((page) => !awaitingRewording.includes(page)))(
+  '%s contains no phrase that must be read twice',
+  (page) => {
+    expect(findRefused(page, readDocument(page))).toEqual([])
+  },
+)
+
+test('every page that awaits rewording still contains a refused phrase', () => {
+  const clean = awaitingRewording.filter((page) => findRefused(page, readDocument(page)).length === 0)
+  expect(clean, 'remove these from awaitingRewording').toEqual([])
 })
 
-test('each phrase that must be read twice is reported', () => {
-  const planted = [
-    'The leader is told.',
-    'It waits 10 s unless told otherwise.',
-    'The term stands in the record.',
-    'It is no store.',
-    'It is read anew.',
-    'It holds also when the store hangs.',
-    'It waits for so long.',
-    'Rights can be had.',
-    'It ends. Whoever leads stops.',
-    'Who leads is a leader.',
-    'As document 003 has it.',
-    'A deleted record (D9) counts as held.',
-  ]
-  expect(planted.filter((text) => findRefused('a.md', text).length === 0)).toEqual([])
-  const sound = ['Who leads now?', '| who leads |', '`is told`', 'It is no longer there.', 'It said "is told".']
-  expect(sound.flatMap((text) => findRefused('a.md', text))).toEqual([])
+/** For each refused phrase, in the order of the list, a sentence that contains it and no other. */
+const planted = [
+  'The leader is told.',
+  'The error tells of a loss.',
+  'The follower heard of a change.',
+  'It waits 10 s unless told otherwise.',
+  'The term stands in the record.',
+  'The clock stood still.',
+  'It is no store.',
+  'It is read anew.',
+  'It runs once for ever.',
+  'The connection is lost for good.',
+  'It holds also when the store hangs.',
+  'It waits for so long.',
+  'Rights can be had.',
+  'It ends, and whoever leads stops.',
+  'Who leads is a leader.',
+  'The lease has run out.',
+  'The leader gives the lease back.',
+  'A follower passes calls on.',
+  'A call is under way.',
+  'A read shows what became of the call.',
+  'It has a socket of its own.',
+  'Time and chance come from a clock.',
+  'It counts from the moment in which it was sent.',
+  'A campaign waits in line.',
+  'It names the version that was judged.',
+  'The commit is taken for done.',
+  'A watch falls silent.',
+  'The socket is a sign of life.',
+  'A test finds each planted mistake.',
+  'Another reign begins.',
+  'The carry is lost.',
+  'The data were restored.',
+  'It honours every lease.',
+]
+
+test('each refused phrase is found in a sentence that contains it, and only there', () => {
+  expect(planted.length).toBe(refusedPhrases.length)
+  for (const [index, text] of planted.entries()) {
+    const advice = refusedPhrases[index]?.[1] ?? ''
+    expect(findRefused('a.md', text), text).toEqual([expect.stringContaining(`rather: ${advice}`)])
+  }
+})
+
+test('internal numbers are found', () => {
+  const numberedTexts = ['As document 003 has it.', 'A deleted record (D9) counts as held.']
+  expect(numberedTexts.filter((text) => findRefused('a.md', text).length === 0)).toEqual([])
+})
+
+test.each([
+  'Who leads now?',
+  '| who leads |',
+  '`is told`',
+  'It is no longer there.',
+  'It said "is told".',
+  'The disk runs out of space.',
+  'It uses the clock of its own machine.',
+  'Each pass on the data takes a second.',
+])('no phrase is refused in: %s', (sound) => {
+  expect(findRefused('a.md', sound)).toEqual([])
 })

@@ -84,7 +84,7 @@ async function patienceOf(style: string, kind: Absence): Promise<number> {
 }
 
 const page = readFileSync(new URL('../../../docs/explanation/timing.md', import.meta.url), 'utf8')
-const rows = [...(page.split('## Patience')[1]?.split('## ')[0] ?? '').matchAll(/^\| (`.*) \|$/gm)].map(
+const rows = [...(page.split('## Outage tolerance')[1]?.split('## ')[0] ?? '').matchAll(/^\| (`.*) \|$/gm)].map(
   ([, row = '']) => row.split(' | '),
 )
 
