@@ -74,7 +74,7 @@ test('each import rule reports a deliberate violation', () => {
   expect(cycle({ a: ['b'], b: ['c'], c: ['d', 'b'], d: [] })).toEqual(['b', 'c'])
   expect(cycle({ a: ['a'] })).toEqual(['a'])
   expect(valueImports(importsOf(library, `import type { A } from './a.ts'\nimport { b } from './b.ts'`))).toEqual([
-    'packages/tenure/src/b.ts',
+    'packages/tenure/src/engine/b.ts',
   ])
   expect(valueImports(importsOf(library, `await import('./a.ts')`))).toEqual([])
 })

@@ -25,7 +25,7 @@ const strangers = ({ packages }: { readonly packages: Set<string> }) =>
   [...packages].filter((name) => !name.startsWith('node:'))
 
 test('the multi-cluster lock imports only Node and this library, as source and as built code', () => {
-  for (const entry of ['src/stores/multicluster.ts', 'dist/stores/multicluster.js']) {
+  for (const entry of ['src/stores/multicluster/index.ts', 'dist/stores/multicluster/index.js']) {
     const graph = importGraph(join(library, entry))
     expect(graph.files.size).toBeGreaterThan(3)
     expect(strangers(graph), entry).toEqual([])
@@ -33,10 +33,12 @@ test('the multi-cluster lock imports only Node and this library, as source and a
 })
 
 test('the multi-cluster lock imports no other store', () => {
-  const { files } = importGraph(join(library, 'src/stores/multicluster.ts'))
+  const { files } = importGraph(join(library, 'src/stores/multicluster/index.ts'))
   const others = [...files]
     .map((path) => relative(join(library, 'src'), path))
-    .filter((path) => /^(etcd\/|stores\/(etcd|postgres|redis|file|service|gcs|dynamodb|s3|kubernetes)\b)/.test(path))
+    .filter((path) =>
+      /^(clients\/etcd\/|stores\/(etcd|postgres|redis|file|service|gcs|dynamodb|s3|kubernetes)\b)/.test(path),
+    )
   expect(others).toEqual([])
 })
 

@@ -41,7 +41,7 @@ const store = await openStore()
 async function openStore() {
   if (place.store === 'file') {
     /** @type {typeof import('tenure/stores/file')} */
-    const { fileStore } = await load('tenure/stores/file', 'stores/file.js')
+    const { fileStore } = await load('tenure/stores/file', 'stores/file/index.js')
     return fileStore({ directory: place.directory })
   }
   if (place.store === 'url') {
@@ -51,8 +51,8 @@ async function openStore() {
   }
   /** @type {[typeof import('tenure/stores/kubernetes'), typeof import('tenure/kubernetes')]} */
   const [{ kubernetesStore }, { fromKubeConfig }] = await Promise.all([
-    load('tenure/stores/kubernetes', 'stores/kubernetes.js'),
-    load('tenure/kubernetes', 'kubernetes/index.js'),
+    load('tenure/stores/kubernetes', 'stores/kubernetes/index.js'),
+    load('tenure/kubernetes', 'api/kubernetes.js'),
   ])
   return kubernetesStore({ client: fromKubeConfig(place.kubeConfig), namespace: place.namespace })
 }

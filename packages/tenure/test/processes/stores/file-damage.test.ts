@@ -254,7 +254,7 @@ test('every change reports what to install when the lock package is missing', as
   await cp(dist, join(directory, 'dist'), { recursive: true })
   await writeFile(join(directory, 'package.json'), '{"type":"module"}')
   const program = `
-    import { fileStore } from ${JSON.stringify(pathToFileURL(join(directory, 'dist/stores/file.js')).href)}
+    import { fileStore } from ${JSON.stringify(pathToFileURL(join(directory, 'dist/stores/file/index.js')).href)}
     const store = fileStore({ directory: ${JSON.stringify(join(directory, 'leases'))} })
     const claim = ${JSON.stringify(claim())}
     const signal = AbortSignal.timeout(5000)

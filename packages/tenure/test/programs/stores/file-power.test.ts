@@ -13,7 +13,7 @@ import { powerMutants } from './file/power-mutants.ts'
 import { Disk, restore, type Remains } from './file/power.ts'
 import { runStepByStep } from './file/stepped.ts'
 
-const library = join(import.meta.dirname, '../../../dist/stores/file.js')
+const library = join(import.meta.dirname, '../../../dist/stores/file/index.js')
 /** Every lease that was granted before the power failure has expired. */
 const laterClock = { ...systemClock, machineMs: () => systemClock.machineMs() + 60_000 }
 
@@ -104,7 +104,7 @@ describeWithPrograms([programs.cc], 'fileStore when the power fails', () => {
   })
 
   test.for(powerMutants)('the test catches the mutant: $name', async ({ finds, ...edit }) => {
-    const mutant = join(await buildMutant('tenure', [edit]), 'dist/stores/file.js')
+    const mutant = join(await buildMutant('tenure', [edit]), 'dist/stores/file/index.js')
     const { losses } = await lossesAtPowerCuts(mutant, finds)
     expect(losses).toContainEqual(expect.stringMatching(finds))
   })
