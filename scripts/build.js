@@ -30,17 +30,17 @@ const entriesOf = {
 const groupsOf = {
   tenure: [
     // For programs that only validate their options.
-    { name: 'options', test: /tenure[\\/]src[\\/](?:errors|options[\\/].+)\.ts$/, priority: 2 },
+    { name: 'options', test: /tenure[\\/]src[\\/](?:common[\\/](?:errors|check-options|nearest)|options[\\/].+)\.ts$/, priority: 2 },
     // What the main entry point needs, in one file that the others share. LeaderElector is not in it, because it
     // imports Kubernetes.
     {
       name: 'engine',
-      test: /tenure[\\/]src[\\/](?:(?!index)[^\\/]+|styles[\\/](?!lea(?:der|se)-).+|stores[\\/](?:memory|cas|ttl|rules|record|swap|list))\.ts$/,
+      test: /tenure[\\/]src[\\/](?:(?:common|log|engine)[\\/].+|telemetry[\\/](?:metrics|election-counters)|api[\\/](?!kubernetes|lea(?:der|se)-).+|stores[\\/]memory[\\/].+|store-kit[\\/](?:cas-store|ttl-store|rules|record|compare-and-swap-store|list))\.ts$/,
       priority: 1,
     },
     {
       name: 'kubernetes',
-      test: /tenure[\\/]src[\\/](?:styles[\\/].+|kubernetes[\\/](?!index|credentials[\\/](?:kube|yaml)).+|stores[\\/]kubernetes)\.ts$/,
+      test: /tenure[\\/]src[\\/](?:api[\\/](?!kubernetes).+|kubernetes[\\/].+|clients[\\/]kubernetes[\\/](?!credentials[\\/](?:kube|yaml)).+|stores[\\/]kubernetes[\\/].+)\.ts$/,
     },
   ],
   service: [],

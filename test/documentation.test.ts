@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
-import { errorCodes } from '../packages/tenure/src/errors.ts'
+import { errorCodes } from '../packages/tenure/src/common/errors.ts'
 
 const root = join(import.meta.dirname, '..')
 const library = join(root, 'packages/tenure')

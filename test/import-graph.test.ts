@@ -62,7 +62,7 @@ test('no import of a value is part of a cycle', () => {
 
 test('each import rule reports a deliberate violation', () => {
   const planted = (path: string, text: string) => upwards(path, importsOf(path, text))
-  const library = 'packages/tenure/src/elector.ts'
+  const library = 'packages/tenure/src/engine/elector.ts'
   expect(planted(library, `import { a } from '@tenure/service'`)).toEqual([`${library}:1 imports @tenure/service`])
   expect(planted(library, `import type { A } from '../../service/src/state.ts'`)).toHaveLength(1)
   expect(planted('packages/internal/src/clock.ts', `export type { Clock } from 'tenure'`)).toHaveLength(1)

@@ -16,12 +16,12 @@ export interface JobMutant extends Mutation {
 export const jobMutants: readonly JobMutant[] = [
   {
     name: 'record the slot after the run',
-    file: 'jobs/book.ts',
+    file: 'jobs/job-log.ts',
     find: 'const isNoted = await this.write({ ...planned.head, runs: [run, ...runs] })',
     replace: 'const isNoted = true',
     also: [
       {
-        file: 'jobs/book.ts',
+        file: 'jobs/job-log.ts',
         find: 'this.write({ ...planned.headAfter?.(report), runs: [ended, ...runs] })',
         replace: 'this.write({ ...planned.head, ...planned.headAfter?.(report), runs: [ended, ...runs] })',
       },
@@ -46,7 +46,7 @@ export const jobMutants: readonly JobMutant[] = [
   },
   {
     name: 'let a run continue after its lease was lost',
-    file: 'jobs/perform.ts',
+    file: 'jobs/run-work.ts',
     find: "else leadership.signal.addEventListener('abort', end, { once: true })",
     replace: '',
     says: /was still running/,
@@ -54,10 +54,10 @@ export const jobMutants: readonly JobMutant[] = [
   },
   {
     name: 'retry a run without checking its lease',
-    file: 'jobs/perform.ts',
+    file: 'jobs/run-work.ts',
     find: 'if (isOver()) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }',
     replace: '',
-    also: [{ file: 'jobs/perform.ts', find: '    if (!leadership.isLeader()) hasSeenEnd = true\n', replace: '' }],
+    also: [{ file: 'jobs/run-work.ts', find: '    if (!leadership.isLeader()) hasSeenEnd = true\n', replace: '' }],
     says: /was still running/,
     isVirtual: true,
   },
@@ -88,7 +88,7 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
   },
   {
     name: 'treat work that returned early after a loss as a success',
-    file: 'jobs/perform.ts',
+    file: 'jobs/run-work.ts',
     find: 'const hasSucceeded = hasReturned && !hasSeenEnd',
     replace: 'const hasSucceeded = hasReturned',
     caughtBy: 'once() repeats work that returned early because its signal aborted after a loss',
@@ -116,14 +116,14 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
   },
   {
     name: 'do not notice that the event loop was blocked',
-    file: 'sleep-meter.ts',
+    file: 'engine/sleep-meter.ts',
     find: 'if (this.#tick && nowMs - this.#tickDueMs >= this.#tickMs)',
     replace: 'if (this.#tickMs === 0)',
     caughtBy: 'a run that was lost because the event loop was blocked is reported with that reason',
   },
   {
     name: 'start a run after leadership ended while the run was being recorded',
-    file: 'jobs/book.ts',
+    file: 'jobs/job-log.ts',
     find: 'if (!isNoted || !this.#leadership.isLeader()) return undefined',
     replace: 'if (!isNoted) return undefined',
     caughtBy: 'a run does not begin when leadership ended while the run was being recorded',
@@ -137,14 +137,14 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
   },
   {
     name: 'treat a read as an answer after a write has failed',
-    file: 'election.ts',
+    file: 'engine/election.ts',
     find: 'hasWriteFailed: s.writeFailedAtMs !== undefined',
     replace: 'hasWriteFailed: false',
     caughtBy: 'a call that does not wait rejects within one lease when the store refuses every write',
   },
   {
     name: 'do not treat the live lease of another process as an answer after a write has failed',
-    file: 'election.ts',
+    file: 'engine/election.ts',
     find: 'isHeld: isHeldByOther(s) }',
     replace: 'isHeld: false }',
     caughtBy: 'a call waits for another process that leads even when its own writes are refused',

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
-import { KubernetesClient } from '../../packages/tenure/src/kubernetes/client/client.ts'
-import { LeaderElector } from '../../packages/tenure/src/kubernetes/index.ts'
-import { serviceAccount } from '../../packages/tenure/src/kubernetes/credentials/service-account.ts'
+import { KubernetesClient } from '../../packages/tenure/src/clients/kubernetes/client.ts'
+import { LeaderElector } from '../../packages/tenure/src/api/kubernetes.ts'
+import { serviceAccount } from '../../packages/tenure/src/clients/kubernetes/credentials/service-account.ts'
 import type { ApiServer } from '../servers/cluster.ts'
 import type { Tenant } from './tenant.ts'
 

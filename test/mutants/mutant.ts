@@ -32,10 +32,10 @@ export interface Mutation extends Edit {
  * with no other mutant and not with the real library.
  *
  * @example
- * const mutation = { name: 'no term bump', file: 'stores/rules.ts', find: 'afterTerm + 1', replace: 'afterTerm' }
- * const { memory } = await loadMutant<{ memory: typeof import('../../packages/tenure/src/stores/memory.ts')
+ * const mutation = { name: 'no term bump', file: 'store-kit/rules.ts', find: 'afterTerm + 1', replace: 'afterTerm' }
+ * const { memory } = await loadMutant<{ memory: typeof import('../../packages/tenure/src/stores/memory/index.ts')
  * }>(mutation, {
- *   memory: 'stores/memory.ts',
+ *   memory: 'stores/memory/index.ts',
  * })
  */
 export async function loadMutant<Modules extends object>(
@@ -63,7 +63,7 @@ export async function loadMutant<Modules extends object>(
         ...Object.fromEntries(
           ['etcd', 'multicluster', 'postgres'].map((store) => [
             `tenure/stores/${store}`,
-            join(library, `stores/${store}.ts`),
+            join(library, `stores/${store}/index.ts`),
           ]),
         ),
         tenure: join(library, 'index.ts'),

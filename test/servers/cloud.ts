@@ -1,7 +1,7 @@
 /** Emulators of the cloud stores, each with a table or bucket for elections. */
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
-import { objectOf } from '../../packages/tenure/src/stores/folder.ts'
+import { objectOf } from '../../packages/tenure/src/store-kit/object-names.ts'
 import { createTable, dynalite, localAws } from './dynalite.ts'
 import { fakeGcs, gcsBucket } from './fake-gcs.ts'
 import { localS3, moto } from './moto.ts'

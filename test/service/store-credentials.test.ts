@@ -11,8 +11,8 @@ import {
   nowSeconds,
   signed,
 } from '../../packages/service/test/auth/tokens.ts'
-import type { AcquireClaim, CallOptions } from '../../packages/tenure/src/lease-store.ts'
-import { serviceStore, type ServiceStoreOptions } from '../../packages/tenure/src/stores/service.ts'
+import type { AcquireClaim, CallOptions } from '../../packages/tenure/src/engine/lease-store.ts'
+import { serviceStore, type ServiceStoreOptions } from '../../packages/tenure/src/stores/service/index.ts'
 import { makeCertificate } from '../../packages/tenure/test/kubernetes/certificate.ts'
 
 const server = makeCertificate()

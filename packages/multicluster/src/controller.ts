@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/contain'
+import { contain } from '@tenure/internal/call-safely'
 import { createHash } from 'node:crypto'
 import { systemClock } from '@tenure/internal/clock'
 import { Elector, type Clock, type LeaseStore } from 'tenure'

@@ -2,7 +2,7 @@ import { isTenureError, type CallOptions, type LeaseRecord, type LeaseStore, typ
 import type { ResourceKey } from 'tenure/stores/multicluster'
 import type { GlobalCallReport } from './observer.ts'
 import type { GlobalCall } from './request.ts'
-import { report, within, type Shared } from './shared.ts'
+import { report, within, type Shared } from './relay-context.ts'
 
 /** The answer of the global store: the record that a read found, or the outcome of a claim. */
 export type GlobalAnswer =

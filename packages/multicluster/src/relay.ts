@@ -13,7 +13,7 @@ import { keepWatching, type MultiClusterLease, type ResourceChange, type Resourc
 import type { RelayObserver } from './observer.ts'
 import { Queue } from './queue.ts'
 import { ResourceRelay } from './resource-relay.ts'
-import { report, type Shared } from './shared.ts'
+import { report, type Shared } from './relay-context.ts'
 
 /** Options of a {@link Relay}. */
 export interface RelayOptions {

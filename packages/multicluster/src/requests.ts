@@ -1,6 +1,6 @@
 import type { MultiClusterAnswer, MultiClusterLease } from 'tenure/stores/multicluster'
 import { answerError } from './answer.ts'
-import { drop, newErrand, type Errand } from './errand.ts'
+import { drop, newErrand, type Errand } from './pending-call.ts'
 import { readRequest, type SoundRequest } from './request.ts'
 
 /** A candidate's latest request. */

@@ -1,7 +1,7 @@
 import { pause } from '@tenure/internal/pause'
 import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
-import { pauseMs } from './errand.ts'
-import { report, within, type Shared } from './shared.ts'
+import { pauseMs } from './pending-call.ts'
+import { report, within, type Shared } from './relay-context.ts'
 
 /** What a writer needs from the resource whose status it writes. */
 export interface Written {

@@ -4,7 +4,7 @@ import { leaseNameOf } from '../../tenure/src/kubernetes/codec/lease-name.ts'
 import { memoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
 import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
-import { swapStore } from '../../tenure/src/stores/swap.ts'
+import { swapStore } from '../../tenure/src/store-kit/compare-and-swap-store.ts'
 import { fakeClock } from '../../tenure/src/testing/index.ts'
 import { Relay } from '../src/relay.ts'
 

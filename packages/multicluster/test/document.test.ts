@@ -1,6 +1,6 @@
 /** Spec-only candidates: they know only the fields of the spec. */
 import { expect, test } from 'vitest'
-import { attemptOf } from '../src/document.ts'
+import { attemptOf } from '../src/spec-only-candidate.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
 import { call, key, twoClusters } from './two-clusters.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { noCounts } from '../../tenure/src/simulation/explore/course.ts'
-import type { Scene } from '../../tenure/src/simulation/explore/scene.ts'
+import { noCounts } from '../../tenure/src/simulation/explore/checker.ts'
+import type { Scene } from '../../tenure/src/simulation/explore/model-state.ts'
 import { electorsWorld } from '../../tenure/src/simulation/explore/transitions.ts'
 import { relaySetup, retraceRelays, type ExploredRelays } from './simulation/explored-relays.ts'
 

@@ -3,7 +3,7 @@ import type { LeaseStore } from 'tenure'
 import { memoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
 import type { MultiClusterRequest } from '../../tenure/src/multicluster/resource.ts'
 import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
-import { swapStore } from '../../tenure/src/stores/swap.ts'
+import { swapStore } from '../../tenure/src/store-kit/compare-and-swap-store.ts'
 import type { FakeClock } from '../../tenure/src/testing/fake-clock.ts'
 import { Relay, type RelayOptions } from '../src/relay.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { LeaseRecord } from 'tenure'
 import { simulatedKv } from '../../tenure/src/simulation/simulated-kv.ts'
-import { casStore } from '../../tenure/src/stores/cas.ts'
+import { casStore } from '../../tenure/src/store-kit/cas-store.ts'
 import { fakeClock } from '../../tenure/src/testing/fake-clock.ts'
 import { acquire, call, election, key, oneCluster, quietStore } from './one-cluster.ts'
 

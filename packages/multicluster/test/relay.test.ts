@@ -3,7 +3,7 @@ import { memoryResources } from '../../tenure/src/multicluster/memory-resources.
 import type { MultiClusterRequest } from '../../tenure/src/multicluster/resource.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
 import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
-import { swapStore } from '../../tenure/src/stores/swap.ts'
+import { swapStore } from '../../tenure/src/store-kit/compare-and-swap-store.ts'
 import { fakeClock } from '../../tenure/src/testing/fake-clock.ts'
 import { Relay, type RelayOptions } from '../src/relay.ts'
 import { call, key, twoClusters } from './two-clusters.ts'
@@ -59,7 +59,11 @@ test('a relay keeps answering when its observer throws or rejects', async () => 
   const onUnhandled = (reason: unknown) => void rejected.push(reason)
   process.on('unhandledRejection', onUnhandled)
   try {
-    for (const onCall of [() => Promise.reject(new Error('rejected')), () => expect.fail('thrown')]) {
+    const failing: (() => undefined)[] = [
+      () => Promise.reject(new Error('rejected')) as never,
+      () => expect.fail('thrown'),
+    ]
+    for (const onCall of failing) {
       const { clock, memory, start, shown } = oneCluster()
       const relay = start({ observer: { onCall } })
       await memory.create(key, { requests: { a: ask('1') } }, undefined, call)

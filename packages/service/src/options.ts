@@ -8,7 +8,7 @@ import type { JwtOptions } from './auth/jwt.ts'
 import type { TlsOptions } from './auth/tls.ts'
 import { isPattern } from './auth/rights.ts'
 import { wrongOption } from './errors.ts'
-import { mostShown } from './groups/shown-groups.ts'
+import { mostShown } from './groups/group-metrics.ts'
 import type { LimitOptions } from './http/limit-options.ts'
 import type { Policy } from './groups/groups.ts'
 

@@ -1,6 +1,6 @@
 /** Leader election that stays right when machines stall, networks split and clocks lie. */
-export type { Clock, Timer } from './clock.ts'
-export { Elector, type ElectorOptions, type StartOptions } from './elector.ts'
+export type { Clock, Timer } from './common/clock.ts'
+export { Elector, type ElectorOptions, type StartOptions } from './engine/elector.ts'
 export {
   isTenureError,
   LeadershipLostError,
@@ -8,10 +8,10 @@ export {
   type ErrorCode,
   type ErrorDetails,
   type LossReason,
-} from './errors.ts'
-export type { CallReport, ElectionEvent, Observer, Origin } from './events.ts'
-export type { Explanation } from './explain.ts'
-export type { Leadership } from './leadership.ts'
+} from './common/errors.ts'
+export type { CallReport, ElectionEvent, Observer, Origin } from './engine/events.ts'
+export type { Explanation } from './engine/explain.ts'
+export type { Leadership } from './engine/leadership.ts'
 export {
   absentVersion,
   type AcquireClaim,
@@ -30,17 +30,17 @@ export {
   type Outcome,
   type Refused,
   type WatchOptions,
-} from './lease-store.ts'
-export type { Log } from './log.ts'
-export { electionMetrics, type ElectionMetrics } from './metrics.ts'
-export type { Change, Observation } from './observation.ts'
-export { observe, type ObserveOptions } from './observe.ts'
-export { casStore, type CompareAndSwap, type VersionedValue } from './stores/cas.ts'
-export { memoryStore, type MemoryStore } from './stores/memory.ts'
-export { ttlStore, type TtlStorage } from './stores/ttl.ts'
-export { createElections, type Elections, type ElectionsOptions } from './styles/elections.ts'
-export { lead, type LeadOptions } from './styles/lead.ts'
-export { LeaderElector } from './styles/leader-elector.ts'
-export type { LeaderCallbacks, LeaderElectorOptions, StoreElectorOptions } from './styles/leader-elector-options.ts'
-export { Lease, Manager, type ManagerOptions } from './styles/manager.ts'
-export { resolveTimings, type TimingOptions, type Timings } from './timings.ts'
+} from './engine/lease-store.ts'
+export type { Log } from './log/log.ts'
+export { electionMetrics, type ElectionMetrics } from './telemetry/metrics.ts'
+export type { Change, Observation } from './engine/observation.ts'
+export { observe, type ObserveOptions } from './engine/observe.ts'
+export { casStore, type CompareAndSwap, type VersionedValue } from './store-kit/cas-store.ts'
+export { memoryStore, type MemoryStore } from './stores/memory/index.ts'
+export { ttlStore, type TtlStorage } from './store-kit/ttl-store.ts'
+export { createElections, type Elections, type ElectionsOptions } from './api/elections.ts'
+export { lead, type LeadOptions } from './api/lead.ts'
+export { LeaderElector } from './api/leader-elector.ts'
+export type { LeaderCallbacks, LeaderElectorOptions, StoreElectorOptions } from './api/leader-elector-options.ts'
+export { Lease, Manager, type ManagerOptions } from './api/manager.ts'
+export { resolveTimings, type TimingOptions, type Timings } from './engine/timings.ts'

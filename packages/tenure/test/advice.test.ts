@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { KubernetesClient } from '../src/kubernetes/client/client.ts'
-import { kubernetesStore } from '../src/stores/kubernetes.ts'
-import { memoryStore } from '../src/stores/memory.ts'
-import { LeaderElector } from '../src/styles/leader-elector.ts'
+import { KubernetesClient } from '../src/clients/kubernetes/client.ts'
+import { kubernetesStore } from '../src/stores/kubernetes/index.ts'
+import { memoryStore } from '../src/stores/memory/index.ts'
+import { LeaderElector } from '../src/api/leader-elector.ts'
 
 test('the number of warnings about election names is bounded', async () => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
@@ -10,7 +10,7 @@ test('the number of warnings about election names is bounded', async () => {
   const messages = () => warn.mock.calls.map(([message]) => String(message))
   // Use a fresh copy of the modules. Their limit on warnings is per process and other tests need it too.
   vi.resetModules()
-  const fresh = await import('../src/stores/kubernetes.ts')
+  const fresh = await import('../src/stores/kubernetes/index.ts')
   const client = new KubernetesClient({ server: 'https://127.0.0.1:1', credentials: () => ({ tls: {} }) })
   const store = fresh.kubernetesStore({ client, namespace: 'jobs' })
   onTestFinished(() => store.close?.())

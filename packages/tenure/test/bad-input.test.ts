@@ -10,8 +10,8 @@ import {
   memoryStore,
   ttlStore,
 } from '../src/index.ts'
-import { fileStore } from '../src/stores/file.ts'
-import { memoryTtlStorage } from '../src/stores/memory-ttl.ts'
+import { fileStore } from '../src/stores/file/index.ts'
+import { memoryTtlStorage } from '../src/store-kit/memory-ttl-storage.ts'
 
 type Wrong = Readonly<Record<string, readonly unknown[]>>
 

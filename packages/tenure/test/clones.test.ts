@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { step } from '../src/election.ts'
+import { step } from '../src/engine/election.ts'
 import {
   initialState,
   leadsAt,
@@ -7,11 +7,11 @@ import {
   type ElectionState,
   type Input,
   type Settings,
-} from '../src/election-state.ts'
+} from '../src/engine/election-state.ts'
 import { casStore, memoryStore, type AcquireClaim, type LeaseRecord, type LeaseStore } from '../src/index.ts'
 import { simulatedKv } from '../src/simulation/simulated-kv.ts'
-import { granted, judgeAcquire, refused } from '../src/stores/rules.ts'
-import { resolveTimings } from '../src/timings.ts'
+import { granted, judgeAcquire, refused } from '../src/store-kit/rules.ts'
+import { resolveTimings } from '../src/engine/timings.ts'
 
 const settings: Settings = {
   ...resolveTimings({}),

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { memoryWith, stateWith } from '../src/election-fields.ts'
-import { step } from '../src/election.ts'
-import { initialState, type ElectionState, type Input, type Settings } from '../src/election-state.ts'
-import { granted, judgeAcquire, judgeRenew, refused, type Current } from '../src/stores/rules.ts'
-import { resolveTimings } from '../src/timings.ts'
+import { memoryWith, stateWith } from '../src/engine/election-fields.ts'
+import { step } from '../src/engine/election.ts'
+import { initialState, type ElectionState, type Input, type Settings } from '../src/engine/election-state.ts'
+import { granted, judgeAcquire, judgeRenew, refused, type Current } from '../src/store-kit/rules.ts'
+import { resolveTimings } from '../src/engine/timings.ts'
 import { later } from './simulation/later.ts'
 
 const settings: Settings = {

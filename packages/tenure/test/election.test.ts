@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { step } from '../src/election.ts'
+import { step } from '../src/engine/election.ts'
 import {
   deadlineOf,
   initialState,
@@ -10,10 +10,10 @@ import {
   type ElectionState,
   type Input,
   type Settings,
-} from '../src/election-state.ts'
-import type { LeaseRecord, Outcome } from '../src/lease-store.ts'
+} from '../src/engine/election-state.ts'
+import type { LeaseRecord, Outcome } from '../src/engine/lease-store.ts'
 import { Random } from '../src/simulation/random.ts'
-import { resolveTimings } from '../src/timings.ts'
+import { resolveTimings } from '../src/engine/timings.ts'
 
 const settings: Settings = {
   ...resolveTimings({}),

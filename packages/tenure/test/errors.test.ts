@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { invalidOption, isTenureError, optionMessage, TenureError } from '../src/errors.ts'
+import { invalidOption, isTenureError, optionMessage, TenureError } from '../src/common/errors.ts'
 import { memoryStore, openStore } from '../src/stores/index.ts'
 import { errorOf } from '../src/stores/service/answer-error.ts'
-import { resolveTimings } from '../src/timings.ts'
+import { resolveTimings } from '../src/engine/timings.ts'
 
 function thrownBy(act: () => unknown): TenureError {
   try {

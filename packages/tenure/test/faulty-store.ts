@@ -1,5 +1,5 @@
-import type { Clock } from '../src/clock.ts'
-import type { CallOptions, LeaseRecord, LeaseStore } from '../src/lease-store.ts'
+import type { Clock } from '../src/common/clock.ts'
+import type { CallOptions, LeaseRecord, LeaseStore } from '../src/engine/lease-store.ts'
 
 export type Verb = 'read' | 'acquire' | 'renew' | 'release'
 

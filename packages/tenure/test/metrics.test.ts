@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Elector } from '../src/elector.ts'
-import { electionMetrics } from '../src/metrics.ts'
-import { memoryStore } from '../src/stores/memory.ts'
+import { Elector } from '../src/engine/elector.ts'
+import { electionMetrics } from '../src/telemetry/metrics.ts'
+import { memoryStore } from '../src/stores/memory/index.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
 import { faultyStore, type Fault, type FaultyStore, type Verb } from './faulty-store.ts'
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { Elector } from '../src/elector.ts'
-import type { CallReport, ElectionEvent, Origin } from '../src/events.ts'
-import { memoryStore } from '../src/stores/memory.ts'
-import { LeaderElector } from '../src/styles/leader-elector.ts'
-import { Manager } from '../src/styles/manager.ts'
+import { Elector } from '../src/engine/elector.ts'
+import type { CallReport, ElectionEvent, Origin } from '../src/engine/events.ts'
+import { memoryStore } from '../src/stores/memory/index.ts'
+import { LeaderElector } from '../src/api/leader-elector.ts'
+import { Manager } from '../src/api/manager.ts'
 import { fakeClock } from '../src/testing/index.ts'
 
 function scene() {

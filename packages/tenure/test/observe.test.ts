@@ -13,9 +13,9 @@ import {
   type LeaseStore,
   type ObserveOptions,
 } from '../src/index.ts'
-import { casStore } from '../src/stores/cas.ts'
-import { fileStore } from '../src/stores/file.ts'
-import { memoryTtlStorage } from '../src/stores/memory-ttl.ts'
+import { casStore } from '../src/store-kit/cas-store.ts'
+import { fileStore } from '../src/stores/file/index.ts'
+import { memoryTtlStorage } from '../src/store-kit/memory-ttl-storage.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
 import { CasMap } from './conformance/cas-map.ts'
 import { faultyStore, refusedConnection, withoutWatch } from './faulty-store.ts'

@@ -1,4 +1,4 @@
-import type { AcquireClaim } from '../src/lease-store.ts'
+import type { AcquireClaim } from '../src/engine/lease-store.ts'
 
 /** The state of a promise so far. */
 export interface Outcome<T> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Elector, memoryStore } from '../src/index.ts'
 import { fakeClock } from '../src/testing/index.ts'
-import { resolveTimings } from '../src/timings.ts'
+import { resolveTimings } from '../src/engine/timings.ts'
 import { faultyStore } from './faulty-store.ts'
 
 test('a store timeout is reported in whole milliseconds', async () => {

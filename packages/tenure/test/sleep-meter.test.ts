@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../src/index.ts'
-import { SleepMeter } from '../src/sleep-meter.ts'
+import { SleepMeter } from '../src/engine/sleep-meter.ts'
 
 /** The clocks of a machine that can sleep and of a process that can stall between two clock readings. */
 function machine({ awakeMs = 1_000 } = {}) {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../src/clock.ts'
+import type { Clock, Timer } from '../src/common/clock.ts'
 
 /** The clock of one process. While the process is stalled, time passes but none of its timers fires. */
 export interface StallableClock extends Clock {

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Elector } from '../src/elector.ts'
-import type { LeaseStore } from '../src/lease-store.ts'
-import { memoryStore } from '../src/stores/memory.ts'
+import { Elector } from '../src/engine/elector.ts'
+import type { LeaseStore } from '../src/engine/lease-store.ts'
+import { memoryStore } from '../src/stores/memory/index.ts'
 import { fakeClock } from '../src/testing/index.ts'
-import { resolveTimings, type TimingOptions } from '../src/timings.ts'
+import { resolveTimings, type TimingOptions } from '../src/engine/timings.ts'
 
 test('a deadline that leaves no time to answer two renewals is rejected', () => {
   const timings = { renewIntervalMs: 9_800, renewDeadlineMs: 10_000, retryIntervalMs: 100 }

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { isTenureError } from '../../../packages/tenure/src/errors.ts'
+import { isTenureError } from '../../../packages/tenure/src/common/errors.ts'
 import { candidate, race } from '../../kubernetes/candidate.ts'
 import { blocksOfReadme, deployment, objects, readme, type Deployment } from '../../kubernetes/deploy-manifests.ts'
 import { whyNoKubectl } from '../../kubernetes/kubectl.ts'

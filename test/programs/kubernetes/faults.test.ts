@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { Agent, globalAgent, request } from 'node:https'
 import { describe, expect, test as plainTest } from 'vitest'
-import type { Leadership } from '../../../packages/tenure/src/leadership.ts'
+import type { Leadership } from '../../../packages/tenure/src/engine/leadership.ts'
 import { describeWithOwnCluster } from '../../servers/suite.ts'
 import { startChild } from '../../kubernetes/child.ts'
 import type { Front } from '../../kubernetes/front.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { KubernetesClient } from '../../../packages/tenure/src/kubernetes/client/client.ts'
-import { kubernetesStore } from '../../../packages/tenure/src/stores/kubernetes.ts'
+import { KubernetesClient } from '../../../packages/tenure/src/clients/kubernetes/client.ts'
+import { kubernetesStore } from '../../../packages/tenure/src/stores/kubernetes/index.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 
 describeWithCluster('messages of the API server', (cluster) => {

@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest'
 import { leaseNameOf } from '../../../packages/tenure/src/kubernetes/codec/lease-name.ts'
-import { kubernetesStore } from '../../../packages/tenure/src/stores/kubernetes.ts'
-import { LeaderElector } from '../../../packages/tenure/src/styles/leader-elector.ts'
+import { kubernetesStore } from '../../../packages/tenure/src/stores/kubernetes/index.ts'
+import { LeaderElector } from '../../../packages/tenure/src/api/leader-elector.ts'
 import { startClientGo } from '../../servers/client-go.ts'
 import { programs } from '../../servers/programs.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
@@ -94,7 +94,7 @@ describeWithCluster(
         scene.onEnd(() => void process.off('warning', hear))
         // A process warns a limited number of times, and other tests may have used them up.
         vi.resetModules()
-        const fresh = await import('../../../packages/tenure/src/stores/kubernetes.ts')
+        const fresh = await import('../../../packages/tenure/src/stores/kubernetes/index.ts')
         const open = () => fresh.kubernetesStore({ client: scene.client(), namespace })
         const [leader, standby] = [open(), open()]
         const call = { signal: new AbortController().signal, timeoutMs: 5_000 }

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { CallReport } from '../../../packages/tenure/src/events.ts'
+import type { CallReport } from '../../../packages/tenure/src/engine/events.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 import { sceneTest } from '../../kubernetes/scene.ts'
 

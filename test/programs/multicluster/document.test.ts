@@ -1,9 +1,9 @@
 /** Spec-only candidates: client-go's own elector on the fields of the spec. */
 import { beforeAll, expect, test, vi, type TestContext } from 'vitest'
-import { Elector } from '../../../packages/tenure/src/elector.ts'
-import { KubernetesClient } from '../../../packages/tenure/src/kubernetes/client/client.ts'
+import { Elector } from '../../../packages/tenure/src/engine/elector.ts'
+import { KubernetesClient } from '../../../packages/tenure/src/clients/kubernetes/client.ts'
 import type { Condition, MultiClusterLeaseStatus } from '../../../packages/tenure/src/multicluster/resource.ts'
-import { multiclusterStore } from '../../../packages/tenure/src/stores/multicluster.ts'
+import { multiclusterStore } from '../../../packages/tenure/src/stores/multicluster/index.ts'
 import { nowMs, overlaps, type Belief } from '../../kubernetes/beliefs.ts'
 import { startClusters, type Clusters, type Member } from '../../multicluster/clusters.ts'
 import { startClientGo, type ClientGo, type ClientGoOptions } from '../../servers/client-go.ts'

@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test, vi, type TestContext } from 'vitest'
 import { Random } from '../../../packages/tenure/src/simulation/random.ts'
-import { Elector } from '../../../packages/tenure/src/elector.ts'
-import { fromKubeConfig } from '../../../packages/tenure/src/kubernetes/index.ts'
-import { multiclusterStore } from '../../../packages/tenure/src/stores/multicluster.ts'
+import { Elector } from '../../../packages/tenure/src/engine/elector.ts'
+import { fromKubeConfig } from '../../../packages/tenure/src/api/kubernetes.ts'
+import { multiclusterStore } from '../../../packages/tenure/src/stores/multicluster/index.ts'
 import { nowMs, overlaps, type Belief } from '../../kubernetes/beliefs.ts'
 import { startClusters, type Clusters } from '../../multicluster/clusters.ts'
 import { clusterPrograms } from '../../servers/cluster.ts'
@@ -50,7 +50,7 @@ describeWithPrograms([...clusterPrograms, programs.goManager], 'managers of cont
     return managers.find((manager) => manager.term !== undefined && isNew(manager)) as GoManager
   }
 
-  test('a standby leads within a fraction of the lease after a release, and within 1.3 leases after a crash', async (context) => {
+  test('a standby leads within a fraction of the lease after a release, and within 1.6 leases after a crash', async (context) => {
     const releases = Number(process.env['TENURE_GO_RELEASES'] ?? 6)
     const leaseDurationMs = Number(process.env['TENURE_GO_LEASE_MS'] ?? timings.leaseDurationMs)
     const share = leaseDurationMs / 15_000
@@ -153,7 +153,8 @@ describeWithPrograms([...clusterPrograms, programs.goManager], 'managers of cont
     // A pause that ends just when the lease does goes on for client-go, which knows no better than its timers.
     const work = managers.filter((manager) => !paused.has(manager)).flatMap((manager) => manager.work)
     expect(overlaps(work), `seed ${seed}`).toEqual([])
-    expect(beliefs.at(-1)?.term, `seed ${seed}`).toBeGreaterThan(3)
+    // A kill and a release end a term for certain; what is shorter than a lease need not.
+    expect(beliefs.at(-1)?.term, `seed ${seed}`).toBeGreaterThanOrEqual(3)
   }, 900_000)
 
   test('candidates in TypeScript and in Go lead one at a time in one resource', async (context) => {

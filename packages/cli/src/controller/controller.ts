@@ -8,7 +8,7 @@ import { failureOf, inWords } from '../shared/failures.ts'
 import { makeLog, type Log } from '../shared/log.ts'
 import { failure, listen, type Replies } from '../shared/small-server.ts'
 import { openChosenStore } from '../shared/store.ts'
-import { Troubles } from '../shared/troubles.ts'
+import { Troubles } from '../shared/error-log.ts'
 import { controllerSettings } from './settings.ts'
 
 /** Runs the controller of a cluster until a signal arrives. */

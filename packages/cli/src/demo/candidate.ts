@@ -3,7 +3,7 @@ import { messageOf } from '@tenure/internal/message'
 import { Elector, type ElectionEvent, type Explanation } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { every, now } from '../shared/clock.ts'
-import { Cable } from './cable.ts'
+import { Cable } from './network-link.ts'
 
 /** An order from the parent process. */
 export type CandidateOrder = 'stop' | 'cut' | 'mend'

@@ -2,7 +2,7 @@ import type { Timings } from 'tenure'
 import type { Finding } from 'tenure/stores'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { shortTime } from '../shared/output.ts'
-import type { ClockRate, Latency, Overhearing, Watching } from './examination.ts'
+import type { ClockRate, Latency, Overhearing, Watching } from './measurements.ts'
 
 /** The measurements that a diagnosis is based on. */
 export interface Findings {

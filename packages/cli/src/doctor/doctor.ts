@@ -20,8 +20,8 @@ import {
   type ClockRate,
   type Latency,
   type Watching,
-} from './examination.ts'
-import { Patient } from './patient.ts'
+} from './measurements.ts'
+import { Patient } from './probe-election.ts'
 import { doctorSettings } from './settings.ts'
 
 type Settings = Chosen<typeof doctorSettings>

@@ -9,7 +9,7 @@ import { endWithReader, print, printTable, shortTime, table, tell } from '../sha
 import { everyPage, pageSize } from '../shared/pages.ts'
 import { leaderOf, listOf, type Fields } from '../shared/service-answers.ts'
 import { wallMs } from '../shared/clock.ts'
-import { aboutRemainingMs, standingOf, type Standing } from '../shared/standing.ts'
+import { aboutRemainingMs, standingOf, type Standing } from '../shared/election-status.ts'
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { groupsSettings } from './settings.ts'
 

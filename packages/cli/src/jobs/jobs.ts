@@ -7,7 +7,7 @@ import { within } from '../shared/calls.ts'
 import { wallMs } from '../shared/clock.ts'
 import { endWithReader, print, printTable, shortTime, tell } from '../shared/output.ts'
 import { everyPage, pageSize } from '../shared/pages.ts'
-import { aboutRemainingMs } from '../shared/standing.ts'
+import { aboutRemainingMs } from '../shared/election-status.ts'
 import { noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { jobsSettings } from './settings.ts'
 

@@ -4,7 +4,7 @@ import { argument, settingsFrom } from '../shared/arguments/settings.ts'
 import { nameOf } from '../shared/arguments/values.ts'
 import { within } from '../shared/calls.ts'
 import { metadataText, print, printable, printJson, shortTime, table, timestamp, waitText } from '../shared/output.ts'
-import { aboutRemainingMs, standingOf, type Standing } from '../shared/standing.ts'
+import { aboutRemainingMs, standingOf, type Standing } from '../shared/election-status.ts'
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { leaderSettings } from './settings.ts'
 

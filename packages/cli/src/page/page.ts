@@ -7,10 +7,10 @@ import { failureOf } from '../shared/failures.ts'
 import { makeLog } from '../shared/log.ts'
 import { print, tell } from '../shared/output.ts'
 import { noteMissingFolder, noteMissingNamespace, openChosenStore } from '../shared/store.ts'
-import { Troubles } from '../shared/troubles.ts'
+import { Troubles } from '../shared/error-log.ts'
 import { PageServer } from './page-server.ts'
 import { pageSettings } from './settings.ts'
-import { Sightings } from './sightings.ts'
+import { Sightings } from './observed-elections.ts'
 import { StoreAnswers } from './store-answers.ts'
 
 const secretBytes = 24

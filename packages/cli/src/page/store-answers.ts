@@ -3,8 +3,8 @@ import { hostname } from 'node:os'
 import type { LeaseRecord, LeaseStore, ListPage } from 'tenure'
 import { within } from '../shared/calls.ts'
 import { now } from '../shared/clock.ts'
-import { aboutRemainingMs } from '../shared/standing.ts'
-import { leaseOf, type Sightings } from './sightings.ts'
+import { aboutRemainingMs } from '../shared/election-status.ts'
+import { leaseOf, type Sightings } from './observed-elections.ts'
 
 /** The page size of a listing, and the most elections that one search reads. */
 const readAtOnce = 500

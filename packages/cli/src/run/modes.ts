@@ -3,7 +3,7 @@ import { followSchedule, runAtMostOncePer, type JobHappening, type JobSchedule, 
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { now, setTimer, untilMs } from '../shared/clock.ts'
-import type { Mode, NextStep, Stage } from './conductor.ts'
+import type { Mode, NextStep, Stage } from './runner.ts'
 import type { Executed } from './executor.ts'
 import { BackOff, startsAgain, type RestartRules } from './restart.ts'
 import { codeOf, endText, hasSucceeded, isPassing } from './run-end.ts'

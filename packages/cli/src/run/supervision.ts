@@ -2,7 +2,7 @@ import type { Server } from 'node:net'
 import { CommandRun, type Work } from './command-run.ts'
 import type { Deadlines } from './protocol.ts'
 import { SupervisorProcess } from './supervisor-process.ts'
-import { listen, remove, serve } from '@tenure/internal/sign-of-life'
+import { listen, remove, serve } from '@tenure/internal/liveness-socket'
 
 /**
  * The wrapper's side of the supervision. It keeps a supervisor alive, shares with it what must outlive either process,

@@ -1,4 +1,4 @@
-import { ConnectionRoom } from '@tenure/internal/connection-room'
+import { ConnectionRoom } from '@tenure/internal/connection-limiter'
 import { systemClock } from '@tenure/internal/clock'
 import type { Server } from 'node:http'
 import { after } from './clock.ts'

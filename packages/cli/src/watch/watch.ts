@@ -5,10 +5,10 @@ import { every, now, wallMs } from '../shared/clock.ts'
 import { codeOfSignal } from '../shared/ending.ts'
 import { failureOf } from '../shared/failures.ts'
 import { counted, endWithReader, print, printable, printJson, shortTime, tell, timestamp } from '../shared/output.ts'
-import { aboutRemainingMs, standingOf } from '../shared/standing.ts'
+import { aboutRemainingMs, standingOf } from '../shared/election-status.ts'
 import { noteMissingFolder, openChosenStore } from '../shared/store.ts'
 import { bar, bold, color, dim, interruptKey, listenToKeys, Screen } from '../shared/terminal.ts'
-import { Troubles } from '../shared/troubles.ts'
+import { Troubles } from '../shared/error-log.ts'
 import { watchSettings } from './settings.ts'
 
 const barWidth = 30

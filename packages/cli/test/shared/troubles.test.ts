@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { Troubles } from '../../src/shared/troubles.ts'
+import { Troubles } from '../../src/shared/error-log.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime'] }))
 afterEach(() => void vi.useRealTimers())

@@ -1,5 +1,5 @@
-import type { TimingOptions } from '../../../tenure/src/timings.ts'
-import { latestDeadlineMs } from '../../../tenure/src/timings.ts'
+import type { TimingOptions } from '../../../tenure/src/engine/timings.ts'
+import { latestDeadlineMs } from '../../../tenure/src/engine/timings.ts'
 import { memoryResources, type MemoryResources } from '../../../tenure/src/multicluster/memory-resources.ts'
 import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../tenure/src/multicluster/resource.ts'
 import { relayedStore } from '../../../tenure/src/multicluster/relayed-store.ts'

@@ -4,7 +4,7 @@
  * lease from the moment it reads the confirmation.
  */
 import { setMaxListeners } from 'node:events'
-import type { LeaseRecord } from '../../../tenure/src/lease-store.ts'
+import type { LeaseRecord } from '../../../tenure/src/engine/lease-store.ts'
 import type { MultiClusterLease } from '../../../tenure/src/multicluster/resource.ts'
 import type { ResourceKey, Resources } from '../../../tenure/src/multicluster/resources.ts'
 import type { Participant } from '../../../tenure/src/simulation/checker.ts'

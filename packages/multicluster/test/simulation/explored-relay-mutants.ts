@@ -9,8 +9,8 @@ export interface ExploredRelayMutant extends Mutation {
   readonly in: ExploredRelays
 }
 
-const sights = { package: 'multicluster', file: 'sights.ts' } as const
-const passing = { package: 'multicluster', file: 'passing-on.ts' } as const
+const sights = { package: 'multicluster', file: 'observed-versions.ts' } as const
+const passing = { package: 'multicluster', file: 'relayed-acquire.ts' } as const
 const polled = { leaseTicks: 6 } as const
 const watched = { leaseTicks: 6, relaysWatch: true } as const
 
@@ -64,7 +64,7 @@ export const exploredRelayMutants: readonly ExploredRelayMutant[] = [
     replace: '  const { expiredVersion: _, ...rest } = claim\n  void watched\n  return rest',
     also: [
       {
-        file: 'passing-on.ts',
+        file: 'relayed-acquire.ts',
         find: '  const isOthers = !outcome.ok && own !== undefined && own !== passed.expiredVersion',
         replace: '  const isOthers = !outcome.ok && passed === undefined',
       },

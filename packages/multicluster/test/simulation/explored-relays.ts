@@ -2,14 +2,14 @@
  * Explores every behavior, within bounds, of electors whose calls go through the relays of their clusters. The relays
  * use the real decision code.
  */
-import type { Fields } from '../../../tenure/src/election-fields.ts'
-import type { LeaseRecord } from '../../../tenure/src/lease-store.ts'
+import type { Fields } from '../../../tenure/src/engine/election-fields.ts'
+import type { LeaseRecord } from '../../../tenure/src/engine/lease-store.ts'
 import { setupOf, type ExploreOptions } from '../../../tenure/src/simulation/explore.ts'
-import type { Between } from '../../../tenure/src/simulation/explore/between.ts'
+import type { Between } from '../../../tenure/src/simulation/explore/relay-model.ts'
 import { exploreSetup, retraceSetup, type ExploreReport } from '../../../tenure/src/simulation/explore/run.ts'
-import { leaseDurationMs, type Fault, type Setup } from '../../../tenure/src/simulation/explore/scene.ts'
-import { askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/passing-on.ts'
-import { nothingSeen, withSight, type ElectionSights, type VersionSight } from '../../src/sights.ts'
+import { leaseDurationMs, type Fault, type Setup } from '../../../tenure/src/simulation/explore/model-state.ts'
+import { askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/relayed-acquire.ts'
+import { nothingSeen, withSight, type ElectionSights, type VersionSight } from '../../src/observed-versions.ts'
 
 /** What to explore. By default each elector has its own cluster. */
 export interface ExploredRelays extends Omit<ExploreOptions, 'faults' | 'watch' | 'expiry'> {

@@ -44,7 +44,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   },
   {
     name: 'count the lease from the confirmation',
-    file: 'election.ts',
+    file: 'engine/election.ts',
     find: 'sentAtMs: flight.sentAtMs,',
     replace: 'sentAtMs: heldNow(s),',
     in: { document: 0, store: 'swap-watched', faults: ['candidate-fading'] },
@@ -52,7 +52,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   {
     ...relay,
     name: 'use the plain lease duration for candidates that count from the confirmation',
-    file: 'document.ts',
+    file: 'spec-only-candidate.ts',
     find: 'const leaseDurationMs = 2 * heartbeat.leaseDurationMs',
     replace: 'const leaseDurationMs = heartbeat.leaseDurationMs',
     in: { ...documentOnly, store: 'swap-watched', faults: ['candidate-fading'] },
@@ -60,12 +60,12 @@ export const clustersMutants: readonly ClustersMutant[] = [
   {
     ...relay,
     name: 'drop expiredVersion',
-    file: 'passing-on.ts',
+    file: 'relayed-acquire.ts',
     find: '  return watched === undefined ? claim : { ...claim, expiredVersion: watched }',
     replace: '  const { expiredVersion: _, ...rest } = claim\n  void watched\n  return rest',
     also: [
       {
-        file: 'passing-on.ts',
+        file: 'relayed-acquire.ts',
         find: '  const isOthers = !outcome.ok && own !== undefined && own !== passed.expiredVersion',
         replace: '  const isOthers = !outcome.ok && passed === undefined',
       },
@@ -75,8 +75,8 @@ export const clustersMutants: readonly ClustersMutant[] = [
   {
     ...relay,
     name: 'renew for a silent candidate',
-    file: 'heartbeats.ts',
-    find: '      if (isObserved) this.#settle()\n',
+    file: 'spec-only-heartbeats.ts',
+    find: '      if (isObserved) this.#observed(status.leader)\n',
     replace: `      const { current } = this
       if (isObserved && current && current.state === 'done') {
         const { leaseDurationMs } = current.heartbeat
@@ -88,7 +88,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   {
     ...relay,
     name: 'start the observation before the version was observed',
-    file: 'sights.ts',
+    file: 'observed-versions.ts',
     find: 'seenAtMs: before?.seenAtMs ?? nowMs,',
     replace: 'seenAtMs: before?.seenAtMs ?? sight?.seenAtMs ?? nowMs,',
     in: { document: 0, store: 'swap-watched' },
@@ -111,7 +111,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
   {
     ...relay,
     name: 'judge whose lease it is by name',
-    file: 'document.ts',
+    file: 'spec-only-candidate.ts',
     find: 'return attempt.startsWith(`document:${uid}:`) && isHeldIn(cluster, holder)',
     replace: 'void attempt, uid\n  return isHeldIn(cluster, holder)',
     in: { ...documentOnly, faults: ['namesake'] },

@@ -1,5 +1,5 @@
-import type { LeaseRecord, LeaseStore } from '../../../tenure/src/lease-store.ts'
-import type { Clock } from '../../../tenure/src/clock.ts'
+import type { LeaseRecord, LeaseStore } from '../../../tenure/src/engine/lease-store.ts'
+import type { Clock } from '../../../tenure/src/common/clock.ts'
 import type { Checker, Participant } from '../../../tenure/src/simulation/checker.ts'
 import { fairWeather, Link, linkKv, linkStore, linkSwap, Server } from '../../../tenure/src/simulation/link.ts'
 import { Machine } from '../../../tenure/src/simulation/machine.ts'
@@ -8,10 +8,10 @@ import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
 import { simulatedSwap } from '../../../tenure/src/simulation/simulated-swap.ts'
 import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
 import type { World } from '../../../tenure/src/simulation/world.ts'
-import { casStore, type CompareAndSwap } from '../../../tenure/src/stores/cas.ts'
-import { memoryStore } from '../../../tenure/src/stores/memory.ts'
-import { decodeRecord } from '../../../tenure/src/stores/record.ts'
-import { swapStore } from '../../../tenure/src/stores/swap.ts'
+import { casStore, type CompareAndSwap } from '../../../tenure/src/store-kit/cas-store.ts'
+import { memoryStore } from '../../../tenure/src/stores/memory/index.ts'
+import { decodeRecord } from '../../../tenure/src/store-kit/record.ts'
+import { swapStore } from '../../../tenure/src/store-kit/compare-and-swap-store.ts'
 
 /** The global stores that the clusters can share. */
 export const globalStores = ['swap-watched', 'cas-polled', 'memory'] as const

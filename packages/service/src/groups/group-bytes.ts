@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { GroupRecord } from '../storage/storage.ts'
 import type { RefusalData } from './groups.ts'
 import type { Group } from './group.ts'
-import { isOwnGroup } from './own-groups.ts'
+import { isOwnGroup } from './reserved-groups.ts'
 
 /** For a deleted group, of which only the term is kept. */
 const tombstoneBytes = 300

@@ -3,7 +3,7 @@ import type { RefusalData } from './groups.ts'
 import { GroupBytes } from './group-bytes.ts'
 import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
-import type { ShownGroups } from './shown-groups.ts'
+import type { ShownGroups } from './group-metrics.ts'
 
 /** How many terms are skipped after each restore of a backup. */
 export const skippedTerms = 1_000_000

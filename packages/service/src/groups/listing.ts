@@ -1,6 +1,6 @@
 import { Pace } from '../clock.ts'
 import type { Definition, GroupView, LeaseView, MaybePromise, Page, PageOptions } from './groups.ts'
-import { isOwnGroup } from './own-groups.ts'
+import { isOwnGroup } from './reserved-groups.ts'
 
 /** How many ids one page may skip. */
 const mostLooked = 10_000

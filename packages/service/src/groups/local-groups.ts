@@ -24,14 +24,14 @@ import type {
 import type { Group, GroupLease, Waiter } from './group.ts'
 import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions, type Otherwise } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
-import { firstInLine, leaveLine, newWaiter, waitInLine } from './line.ts'
+import { firstInLine, leaveLine, newWaiter, waitInLine } from './campaign-queue.ts'
 import { pageOf, type Listing } from './listing.ts'
 import { lateMs, Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
 import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
 import type { ServingClock } from './serving-clock.ts'
-import type { ShownFigures } from './shown-groups.ts'
+import type { ShownFigures } from './group-metrics.ts'
 
 /** The options of {@link LocalGroups.open}. */
 export interface LocalGroupsOptions extends DriverOptions {

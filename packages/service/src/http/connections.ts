@@ -1,4 +1,4 @@
-import { ConnectionRoom } from '@tenure/internal/connection-room'
+import { ConnectionRoom } from '@tenure/internal/connection-limiter'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'

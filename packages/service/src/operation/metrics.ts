@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { GroupFigures, ShownFigures } from '../groups/shown-groups.ts'
+import type { GroupFigures, ShownFigures } from '../groups/group-metrics.ts'
 import { version } from '../version.ts'
 import type { Change } from '../watch/feed.ts'
 import { Durations, figure } from './histogram.ts'

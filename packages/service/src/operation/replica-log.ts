@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { LeadershipLostError, type Clock } from 'tenure'
-import type { ReplicaEvent } from '../cluster/replica.ts'
+import type { ReplicaEvent } from '../replication/replica.ts'
 
 /** Returns a function that logs the events of this replica. */
 export function logReplica(logger: Logger): (event: ReplicaEvent) => void {

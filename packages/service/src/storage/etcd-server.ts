@@ -69,9 +69,10 @@ export class EtcdServer implements StorageServer {
   }
 
   /**
-   * etcd walks all keys of a range, whatever its limit is, and blocks writes meanwhile: pages over a million keys would
-   * take it minutes. So each page ends where the prefix of the last key found ends, and the next range is wider again.
-   * The ranges are adjacent, without a gap. Their width only affects speed.
+   * Returns one page. etcd walks all keys of a range, whatever its limit is, and blocks writes meanwhile: pages over a
+   * million keys would take it minutes. So the range of the next page covers only keys that share a prefix with the last
+   * key found. Once such a range is finished, the next one is wider again. The ranges are adjacent, without a gap. Their
+   * width only affects speed.
    */
   async page(cursor: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
     const [from, end] = cursor === undefined ? [this.#groups, this.#end] : (JSON.parse(cursor) as [string, string])

@@ -96,7 +96,7 @@ export class LmdbStorage implements Storage {
   readonly #reserve: Reserve
   /** The first record as found. Undefined for new data. */
   readonly #found: FoundMeta | undefined
-  /** Whether the data may be older than before. */
+  /** See {@link LmdbStorageOptions.restored}. */
   readonly #restored: LmdbStorageOptions['restored']
   /** This directory has had newer data. */
   readonly #isOlder: boolean

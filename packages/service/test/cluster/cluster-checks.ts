@@ -256,7 +256,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
         lose(active)
         await expect(asked).rejects.toMatchObject({
           code: 'BACKEND_UNAVAILABLE',
-          message: expect.stringContaining('not known') as string,
+          message: expect.stringContaining('outcome of this request is unknown') as string,
           details: { retry_after_ms: 1_000 },
         })
       }

@@ -22,7 +22,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'mint the attempt at the active replica',
-    file: 'cluster/link-verbs.ts',
+    file: 'replication/peer-calls.ts',
     find: '(groups, [claim], signal) => groups.campaign(claim, signal)',
     replace: '(groups, [claim], signal) => groups.campaign({ ...claim, attempt: crypto.randomUUID() }, signal)',
     by: 'a campaign whose answer was lost gets the term that it won when it is sent again',
@@ -30,7 +30,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'answer whatever term the caller knows',
-    file: 'cluster/link-peer.ts',
+    file: 'replication/peer-session.ts',
     find: "if (place.kind === 'here' && term === place.term)",
     replace: "if (place.kind === 'here')",
     by: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
@@ -38,7 +38,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'believe the answers of a former active replica',
-    file: 'cluster/link-client.ts',
+    file: 'replication/peer-client.ts',
     find: 'if (term < this.#options.terms.highest)',
     replace: 'if (term < 0)',
     by: 'what a replica answered that is active no more is dropped',
@@ -46,7 +46,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'send the term of the place instead of the highest known',
-    file: 'cluster/terms.ts',
+    file: 'replication/highest-term.ts',
     find: "return place.kind === 'nowhere' ? this.#seen : Math.max(this.#seen, place.term)",
     replace: "return place.kind === 'nowhere' ? this.#seen : place.term",
     by: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
@@ -54,7 +54,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'tell how groups stand without waiting for the feed',
-    file: 'cluster/cluster-groups.ts',
+    file: 'replication/cluster-groups.ts',
     find: 'await this.#reached(position)\n    return standings',
     replace: 'return standings',
     by: 'how groups stand is not told before the changes that it shows',
@@ -62,7 +62,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'drop the abort',
-    file: 'cluster/link-client.ts',
+    file: 'replication/peer-client.ts',
     find: "if (this.#connection) return this.#connection.queue('cancels', String(id))",
     replace: 'if (this.#connection) return',
     by: 'who has gone does not wait in line any more',
@@ -70,7 +70,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'let calls go on after their connection',
-    file: 'cluster/link-peer.ts',
+    file: 'replication/peer-session.ts',
     find: 'for (const controller of this.#inFlight.values()) controller.abort()',
     replace: '',
     by: 'those who wait through a follower that is gone do not wait any more',
@@ -78,7 +78,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'begin the wait again with each sending',
-    file: 'cluster/cluster-groups.ts',
+    file: 'replication/cluster-groups.ts',
     find: 'return Math.max(0, untilMs - clock.monotonicMs())',
     replace: 'return claim.waitMs * 100',
     by: 'campaigns that wait go on elsewhere, with what is left of their wait',
@@ -86,7 +86,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'call a resignation refused that may have been done',
-    file: 'cluster/cluster-groups.ts',
+    file: 'replication/cluster-groups.ts',
     find: 'if (mayBeDone && !standing.granted) throw',
     replace: 'if (mayBeDone && standing.granted === undefined) throw',
     by: 'a resignation whose answer was lost is not called refused when another leads by the time it is sent again',
@@ -102,7 +102,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'send everything again',
-    file: 'cluster/active-calls.ts',
+    file: 'replication/active-calls.ts',
     find: 'if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone',
     replace: 'if (error instanceof LinkError) return true',
     by: 'what may have been done and might undo what others did is not sent again',
@@ -112,9 +112,9 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
 test.each(mutations)('a follower with the mistake "$name" is found out', async ({ by, ...mutation }) => {
   const from = (file: string) => `../../service/src/${file}`
   const mutant = await loadMutant<Modules>(mutation, {
-    clusterGroups: from('cluster/cluster-groups.ts'),
-    linkServer: from('cluster/link-server.ts'),
-    terms: from('cluster/terms.ts'),
+    clusterGroups: from('replication/cluster-groups.ts'),
+    linkServer: from('replication/peer-server.ts'),
+    terms: from('replication/highest-term.ts'),
     errors: from('errors.ts'),
     localGroups: from('groups/local-groups.ts'),
     hubs: from('watch/hub.ts'),

@@ -1,6 +1,6 @@
 /** Watchers of a follower: told of the same changes in the same order, whoever is active. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Place } from '../../src/cluster/place.ts'
+import type { Place } from '../../src/replication/active-replica.ts'
 import type { Break } from '../../src/groups/groups.ts'
 import { isAfter, textOf, type Position } from '../../src/storage/position.ts'
 import type { Change } from '../../src/watch/feed.ts'

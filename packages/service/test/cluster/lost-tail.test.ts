@@ -1,7 +1,7 @@
 /** A storage that lost what it had confirmed, and a lease key that is gone. */
 import { casStore } from 'tenure'
 import { describe, expect, test } from 'vitest'
-import { ConfirmedHead } from '../../src/cluster/lost-tail.ts'
+import { ConfirmedHead } from '../../src/replication/data-loss.ts'
 import type { History, StorageHead } from '../../src/storage/storage.ts'
 import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
 import { RolledBack } from '../storage/rolled-back.ts'

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from '../../src/cluster/link-proof.ts'
+import { linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from '../../src/replication/peer-authentication.ts'
 
 /** One who speaks the link's language, and says whatever the test wants. */
 export interface RawPeer {

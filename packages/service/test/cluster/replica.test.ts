@@ -2,7 +2,7 @@
 import { memoryStore, type LeaseStore } from 'tenure'
 import { fakeClock } from 'tenure/testing'
 import { describe, expect, test } from 'vitest'
-import type { Place } from '../../src/cluster/place.ts'
+import type { Place } from '../../src/replication/active-replica.ts'
 import type { Loaded } from '../../src/storage/storage.ts'
 import { batchAfter, read } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'

@@ -2,7 +2,7 @@
 import { memoryStore, type LeaseStore } from 'tenure'
 import { fakeClock, type FakeClock } from 'tenure/testing'
 import { onTestFinished } from 'vitest'
-import { Replica, type ReplicaOptions } from '../../src/cluster/replica.ts'
+import { Replica, type ReplicaOptions } from '../../src/replication/replica.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
 import { activeStore } from '../../src/storage/active-store.ts'

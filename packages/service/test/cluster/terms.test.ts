@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Replica } from '../../src/cluster/replica.ts'
-import { Terms } from '../../src/cluster/terms.ts'
+import type { Replica } from '../../src/replication/replica.ts'
+import { Terms } from '../../src/replication/highest-term.ts'
 import { open } from './scene.ts'
 
 test('a term that was nobody’s is passed on to no other replica once that is known, however often it is heard', async () => {

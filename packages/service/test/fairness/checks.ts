@@ -15,20 +15,20 @@ import { Loop } from './loop.ts'
 export interface Modules {
   readonly fairQueue: typeof import('../../src/fair-queue.ts')
   readonly requestGate: typeof import('../../src/http/request-gate.ts')
-  readonly renewalNews: typeof import('../../src/groups/renewal-news.ts')
+  readonly renewalNews: typeof import('../../src/groups/renewal-events.ts')
   readonly servingClock: typeof import('../../src/groups/serving-clock.ts')
   readonly deliveries: typeof import('../../src/watch/deliveries.ts')
   readonly hub: typeof import('../../src/watch/hub.ts')
   readonly snapshot: typeof import('../../src/watch/snapshot.ts')
   readonly rules: typeof import('../../src/groups/rules.ts')
   readonly groupBytes: typeof import('../../src/groups/group-bytes.ts')
-  readonly connectionRoom: typeof import('@tenure/internal/connection-room')
+  readonly connectionRoom: typeof import('@tenure/internal/connection-limiter')
   readonly socketIntake: typeof import('../../src/http/socket-intake.ts')
-  readonly linkPeer: typeof import('../../src/cluster/link-peer.ts')
-  readonly linkConnection: typeof import('../../src/cluster/link-connection.ts')
-  readonly linkStream: typeof import('../../src/cluster/link-stream.ts')
-  readonly linkVerbs: typeof import('../../src/cluster/link-verbs.ts')
-  readonly activeCalls: typeof import('../../src/cluster/active-calls.ts')
+  readonly linkPeer: typeof import('../../src/replication/peer-session.ts')
+  readonly linkConnection: typeof import('../../src/replication/peer-connection.ts')
+  readonly linkStream: typeof import('../../src/replication/peer-stream.ts')
+  readonly linkVerbs: typeof import('../../src/replication/peer-calls.ts')
+  readonly activeCalls: typeof import('../../src/replication/active-calls.ts')
 }
 
 export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
@@ -41,7 +41,7 @@ export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
   snapshot: '../../service/src/watch/snapshot.ts',
   rules: '../../service/src/groups/rules.ts',
   groupBytes: '../../service/src/groups/group-bytes.ts',
-  connectionRoom: '../../internal/src/connection-room.ts',
+  connectionRoom: '../../internal/src/connection-limiter.ts',
   socketIntake: '../../service/src/http/socket-intake.ts',
   linkPeer: '../../service/src/cluster/link-peer.ts',
   linkConnection: '../../service/src/cluster/link-connection.ts',

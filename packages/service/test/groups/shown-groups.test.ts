@@ -1,7 +1,7 @@
 import { fakeClock } from 'tenure/testing'
 import { expect, test } from 'vitest'
 import { Group, GroupLease } from '../../src/groups/group.ts'
-import { mostShown, ShownGroups } from '../../src/groups/shown-groups.ts'
+import { mostShown, ShownGroups } from '../../src/groups/group-metrics.ts'
 import { held, open, pass } from './scene.ts'
 
 const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }

@@ -194,7 +194,7 @@ test.each([
   { metricsGroups: ['pay ments'], named: 'has "pay ments"' },
   { metricsGroups: ['ok', ''], named: 'has ""' },
   { metricsGroups: Array.from({ length: 1_001 }, (_, index) => `g${index}`), named: 'at most 1000' },
-  { metricsGroups: 'payments' as unknown as string[], named: 'must be at most 1000 ids' },
+  { metricsGroups: 'payments' as unknown as string[], named: 'must be a list of at most 1000 group ids' },
 ])('what is not the id of a group or a pattern is refused: $named', async ({ metricsGroups, named }) => {
   await expect(start({ metricsGroups })).rejects.toThrow(named)
 })

@@ -56,7 +56,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   },
   {
     ...service,
-    file: 'cluster/reign.ts',
+    file: 'replication/active-term.ts',
     name: 'load before the swap',
     find: 'const head = await this.#takeOver()',
     replace: `const early: (readonly FoundGroup[])[] = []
@@ -65,7 +65,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
       const head = await this.#takeOver()`,
     also: [
       {
-        file: 'cluster/reign.ts',
+        file: 'replication/active-term.ts',
         find: 'const loaded = await this.#storage.load()',
         replace:
           'const loaded = { head, pages: (this as unknown as { early: AsyncIterable<readonly FoundGroup[]> }).early }',
@@ -101,7 +101,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   },
   {
     ...service,
-    file: 'cluster/lost-tail.ts',
+    file: 'replication/data-loss.ts',
     name: 'take a lost tail for nothing',
     find: 'if (!lacks) return',
     replace: 'if (!lacks || lacks) return',
@@ -109,7 +109,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   },
   {
     ...service,
-    file: 'cluster/lost-tail.ts',
+    file: 'replication/data-loss.ts',
     name: 'forget at the next failover that confirmed data were lost',
     find: 'if (!lacks) return { incarnation }',
     replace: 'if (!lacks) return { incarnation, heldMs: undefined }',

@@ -1,6 +1,6 @@
 import { fairWeather, Link } from '../../../tenure/src/simulation/link.ts'
 import type { Machine } from '../../../tenure/src/simulation/machine.ts'
-import { Replica, type ReplicaEvent } from '../../src/cluster/replica.ts'
+import { Replica, type ReplicaEvent } from '../../src/replication/replica.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import { activeStore } from '../../src/storage/active-store.ts'
 import { newMachine, type Scene } from './scene.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../tenure/src/clock.ts'
+import type { Clock } from '../../../tenure/src/common/clock.ts'
 import type { Link } from '../../../tenure/src/simulation/link.ts'
 import type { Random } from '../../../tenure/src/simulation/random.ts'
 import {

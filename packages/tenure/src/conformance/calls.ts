@@ -1,4 +1,4 @@
-import type { CallOptions } from '../lease-store.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
 import type { Case } from './case.ts'
 import { granted, held, same, type Scene } from './scene.ts'
 

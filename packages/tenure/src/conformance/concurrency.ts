@@ -1,4 +1,4 @@
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../engine/lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, refused, same, show, type Scene } from './scene.ts'
 

@@ -1,4 +1,4 @@
-import { absentVersion } from '../lease-store.ts'
+import { absentVersion } from '../engine/lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, refused, same, show, unseen } from './scene.ts'
 

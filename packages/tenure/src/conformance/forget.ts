@@ -1,6 +1,6 @@
 import { fail } from 'node:assert/strict'
-import { systemClock } from '../clock.ts'
-import type { ForgetClaim, Forgotten, LeaseRecord } from '../lease-store.ts'
+import { systemClock } from '../common/clock.ts'
+import type { ForgetClaim, Forgotten, LeaseRecord } from '../engine/lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, same, show, unseen, type Scene } from './scene.ts'
 

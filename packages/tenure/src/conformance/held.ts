@@ -1,4 +1,4 @@
-import type { HeldClaim, LeaseRecord } from '../lease-store.ts'
+import type { HeldClaim, LeaseRecord } from '../engine/lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, refused, same, type Scene } from './scene.ts'
 

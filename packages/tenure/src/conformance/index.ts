@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { invalidOption } from '../errors.ts'
-import { checkOptions } from '../options/check-options.ts'
+import { invalidOption } from '../common/errors.ts'
+import { checkOptions } from '../common/check-options.ts'
 import { acquireCases } from './acquire.ts'
 import { callsCases } from './calls.ts'
 import { unmetNeed, type Case } from './case.ts'

@@ -1,5 +1,5 @@
-import type { LeaseRecord, Metadata } from '../lease-store.ts'
-import { carryLimitBytes, metadataLimitBytes } from '../options.ts'
+import type { LeaseRecord, Metadata } from '../engine/lease-store.ts'
+import { carryLimitBytes, metadataLimitBytes } from '../engine/check-values.ts'
 import { longestNameBytes } from '@tenure/internal/names'
 import type { Case } from './case.ts'
 import { granted, refused, same } from './scene.ts'

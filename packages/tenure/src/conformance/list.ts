@@ -1,5 +1,5 @@
 import { fail } from 'node:assert/strict'
-import type { LeaseRecord } from '../lease-store.ts'
+import type { LeaseRecord } from '../engine/lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, same, show, type Scene } from './scene.ts'
 

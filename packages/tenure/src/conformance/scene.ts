@@ -1,5 +1,5 @@
 import { AssertionError, deepStrictEqual, fail, ok } from 'node:assert/strict'
-import { systemClock } from '../clock.ts'
+import { systemClock } from '../common/clock.ts'
 import {
   absentVersion,
   type AcquireClaim,
@@ -10,9 +10,9 @@ import {
   type LeaseStore,
   type Outcome,
   type Refused,
-} from '../lease-store.ts'
-import { checkStore } from '../options.ts'
-import { checkMembers } from '../options/check-options.ts'
+} from '../engine/lease-store.ts'
+import { checkStore } from '../engine/check-values.ts'
+import { checkMembers } from '../common/check-options.ts'
 
 /**
  * A store and what the suite may do with it. The elections `constructor` and `__proto__` must not be held when the

@@ -1,6 +1,6 @@
-import { invalidOption } from '../errors.ts'
-import { checkName } from '../names.ts'
-import { checkOptions } from '../options/check-options.ts'
+import { invalidOption } from '../common/errors.ts'
+import { checkName } from '../common/names.ts'
+import { checkOptions } from '../common/check-options.ts'
 import { checkTerm, staleTerm } from './term.ts'
 
 /** Options of {@link createFence}. */

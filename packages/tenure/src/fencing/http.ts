@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { contain } from '@tenure/internal/contain'
-import { invalidOption, isTenureError } from '../errors.ts'
-import { checkOptions } from '../options/check-options.ts'
+import { contain } from '@tenure/internal/call-safely'
+import { invalidOption, isTenureError } from '../common/errors.ts'
+import { checkOptions } from '../common/check-options.ts'
 import type { Fence } from './fence.ts'
 import { parseTerm } from './term.ts'
 

@@ -1,7 +1,7 @@
-import { invalidOption, TenureError } from '../errors.ts'
-import { checkName } from '../names.ts'
-import { checkMethods } from '../options.ts'
-import { checkOptions } from '../options/check-options.ts'
+import { invalidOption, TenureError } from '../common/errors.ts'
+import { checkName } from '../common/names.ts'
+import { checkMethods } from '../engine/check-values.ts'
+import { checkOptions } from '../common/check-options.ts'
 import { checkTerm, staleTerm } from './term.ts'
 
 /** The part of a connection that the guard needs. `PoolClient` of `pg` fits. */

@@ -1,4 +1,4 @@
-import { invalidOption, TenureError } from '../errors.ts'
+import { invalidOption, TenureError } from '../common/errors.ts'
 
 /** Terms are safe integers of at least 1. Above 2^53 two different terms could be the same number. */
 export function checkTerm(option: string, value: unknown): asserts value is number {

@@ -1,14 +1,14 @@
 /** Jobs that are run by a call, either immediately or not at all. */
-import { isTenureError } from '../errors.ts'
-import type { Leadership } from '../leadership.ts'
-import type { LeaseRecord } from '../lease-store.ts'
-import { leadWith, type Course } from '../styles/lead-with.ts'
-import { Book, type RunReport } from './book.ts'
+import { isTenureError } from '../common/errors.ts'
+import type { Leadership } from '../engine/leadership.ts'
+import type { LeaseRecord } from '../engine/lease-store.ts'
+import { leadWith, type Course } from '../api/lead-with.ts'
+import { Book, type RunReport } from './job-log.ts'
 import type { JobHappening } from './events.ts'
-import { noteOf, type JobNote, type JobRun } from './note.ts'
-import { runAtMostOncePer, servedMsOf } from './once-per.ts'
-import { perform, type JobWork, type RunLimits } from './perform.ts'
-import type { Workshop } from './workshop.ts'
+import { noteOf, type JobNote, type JobRun } from './job-state.ts'
+import { runAtMostOncePer, servedMsOf } from './rate-limited-job.ts'
+import { perform, type JobWork, type RunLimits } from './run-work.ts'
+import type { Workshop } from './job-runtime.ts'
 
 /** The arguments of a call that runs a job. */
 export interface Call {

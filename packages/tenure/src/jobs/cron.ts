@@ -1,7 +1,7 @@
 import { messageOf } from '@tenure/internal/message'
 import { nearest } from '@tenure/internal/nearest'
-import { invalidOption, optionError, show } from '../errors.ts'
-import { loadDriverNow } from '../stores/driver.ts'
+import { invalidOption, optionError, show } from '../common/errors.ts'
+import { loadDriverNow } from '../store-kit/load-package.ts'
 import type { Times } from './times.ts'
 
 /** The part of the class `Cron` of the package "croner" that is used. */

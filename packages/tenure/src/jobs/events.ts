@@ -1,6 +1,6 @@
-import { contain } from '@tenure/internal/contain'
-import type { Observer } from '../events.ts'
-import type { JobRun } from './note.ts'
+import { contain } from '@tenure/internal/call-safely'
+import type { Observer } from '../engine/events.ts'
+import type { JobRun } from './job-state.ts'
 
 /** An event of a job in this process. */
 export type JobHappening =

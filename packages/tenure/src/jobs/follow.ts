@@ -1,9 +1,9 @@
 import { pause } from '@tenure/internal/pause'
-import { systemClock, type Clock } from '../clock.ts'
-import type { Leadership } from '../leadership.ts'
-import { Book, type RunReport } from './book.ts'
+import { systemClock, type Clock } from '../common/clock.ts'
+import type { Leadership } from '../engine/leadership.ts'
+import { Book, type RunReport } from './job-log.ts'
 import { contained, type JobHappening } from './events.ts'
-import type { JobNote, JobRun } from './note.ts'
+import type { JobNote, JobRun } from './job-state.ts'
 import type { JobSchedule } from './schedule.ts'
 
 /** A run that is due. */

@@ -1,10 +1,10 @@
 /** Jobs that run once in a whole fleet. */
-export type { RunReport } from './book.ts'
+export type { RunReport } from './job-log.ts'
 export { followSchedule, type DueRun, type Followed, type FollowedJob, type FollowReport } from './follow.ts'
 export { createJobs, type Job, type Jobs } from './jobs.ts'
 export type { JobEvent, JobHappening, JobObserver } from './events.ts'
-export type { JobResult, JobRun } from './note.ts'
-export { runAtMostOncePer, type SparseJob, type Sparsely } from './once-per.ts'
+export type { JobResult, JobRun } from './job-state.ts'
+export { runAtMostOncePer, type SparseJob, type Sparsely } from './rate-limited-job.ts'
 export {
   cronSchedule,
   type CronScheduleOptions,
@@ -13,7 +13,7 @@ export {
   type RunNowOptions,
   type RunOptions,
 } from './options.ts'
-export type { JobContext, JobWork } from './perform.ts'
+export type { JobContext, JobWork } from './run-work.ts'
 export type { JobSchedule, Missed, Slot } from './schedule.ts'
 export { jobStatus, type JobStatus } from './status.ts'
 export type { Interval, Times } from './times.ts'

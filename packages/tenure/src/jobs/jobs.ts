@@ -1,7 +1,7 @@
-import { invalidOption, TenureError } from '../errors.ts'
-import { checkName } from '../names.ts'
-import { checkSignal, checkStore } from '../options.ts'
-import { checkOptions } from '../options/check-options.ts'
+import { invalidOption, TenureError } from '../common/errors.ts'
+import { checkName } from '../common/names.ts'
+import { checkSignal, checkStore } from '../engine/check-values.ts'
+import { checkOptions } from '../common/check-options.ts'
 import { atMostOncePer, once, tryRun, type Call } from './calls.ts'
 import {
   callOf,
@@ -13,11 +13,11 @@ import {
   type JobOptions,
   type JobsOptions,
 } from './options.ts'
-import type { JobWork } from './perform.ts'
+import type { JobWork } from './run-work.ts'
 import { Gate, serve, type ScheduledWork } from './scheduled.ts'
 import { jobStatus, type JobStatus } from './status.ts'
 import { intervalMsOf, type Interval } from './times.ts'
-import { Workshop } from './workshop.ts'
+import { Workshop } from './job-runtime.ts'
 
 /** A job that was passed to `every`. */
 export interface Job {

@@ -1,11 +1,11 @@
-import { contain } from '@tenure/internal/contain'
+import { contain } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
-import type { Clock } from '../clock.ts'
-import { stackOf } from '../election-log.ts'
-import { isTenureError, TenureError } from '../errors.ts'
-import type { Observer } from '../events.ts'
-import type { Log } from '../log.ts'
-import { inWords, LogLines } from '../log-lines.ts'
+import type { Clock } from '../common/clock.ts'
+import { stackOf } from '../engine/election-log.ts'
+import { isTenureError, TenureError } from '../common/errors.ts'
+import type { Observer } from '../engine/events.ts'
+import type { Log } from '../log/log.ts'
+import { inWords, LogLines } from '../log/rate-limited-log.ts'
 import type { JobHappening, JobObserver } from './events.ts'
 
 /**

@@ -1,13 +1,13 @@
 /** Scheduled jobs of a process, which runs them whenever it leads. */
 import { setMaxListeners } from 'node:events'
 import { pause } from '@tenure/internal/pause'
-import type { Leadership } from '../leadership.ts'
-import { leadWith, untilStopped } from '../styles/lead-with.ts'
+import type { Leadership } from '../engine/leadership.ts'
+import { leadWith, untilStopped } from '../api/lead-with.ts'
 import type { JobHappening } from './events.ts'
 import { followSchedule, type Followed, type FollowedJob } from './follow.ts'
-import { isAskedToEnd, perform, type JobWork, type RunLimits } from './perform.ts'
+import { isAskedToEnd, perform, type JobWork, type RunLimits } from './run-work.ts'
 import type { Schedule } from './schedule.ts'
-import type { Workshop } from './workshop.ts'
+import type { Workshop } from './job-runtime.ts'
 
 /** A job that was passed to `every`. */
 export interface ScheduledWork {

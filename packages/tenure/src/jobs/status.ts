@@ -1,5 +1,5 @@
-import type { LeaseRecord } from '../lease-store.ts'
-import { noteOf, withLostRuns, type JobRun } from './note.ts'
+import type { LeaseRecord } from '../engine/lease-store.ts'
+import { noteOf, withLostRuns, type JobRun } from './job-state.ts'
 
 /**
  * The status of a job, according to its record.

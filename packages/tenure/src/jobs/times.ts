@@ -1,5 +1,5 @@
-import { invalidOption } from '../errors.ts'
-import { checkOptions, type OptionNames } from '../options/check-options.ts'
+import { invalidOption } from '../common/errors.ts'
+import { checkOptions, type OptionNames } from '../common/check-options.ts'
 
 /** The times at which a job is due, in Unix milliseconds. All processes of a fleet compute the same times. */
 export interface Times {

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts'
-import type { ElectionEvent, Observer } from '../events.ts'
-import type { KubernetesClient } from './client/client.ts'
+import type { Clock } from '../common/clock.ts'
+import type { ElectionEvent, Observer } from '../engine/events.ts'
+import type { KubernetesClient } from '../clients/kubernetes/client.ts'
 import { postEvent } from './post-event.ts'
 
 const timeoutMs = 5_000

@@ -1,7 +1,7 @@
-import type { CallOptions } from '../lease-store.ts'
-import { adviseOnce } from '../advice.ts'
-import { reasonOf } from './client/api-error.ts'
-import type { KubernetesClient } from './client/client.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
+import { adviseOnce } from '../log/advice.ts'
+import { reasonOf } from '../clients/kubernetes/api-error.ts'
+import type { KubernetesClient } from '../clients/kubernetes/client.ts'
 
 /** The default namespace for Leases. */
 export const defaultNamespace = 'default'

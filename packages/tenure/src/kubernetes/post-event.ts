@@ -1,6 +1,6 @@
-import type { CallOptions } from '../lease-store.ts'
-import { ApiError } from './client/api-error.ts'
-import type { KubernetesClient } from './client/client.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
+import { ApiError } from '../clients/kubernetes/api-error.ts'
+import type { KubernetesClient } from '../clients/kubernetes/client.ts'
 
 /** An Event, as `kubectl get events` and `kubectl describe` show it. */
 export interface KubernetesEvent {

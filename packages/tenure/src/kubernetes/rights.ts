@@ -1,8 +1,8 @@
 import { isObject } from '@tenure/internal/objects'
-import { TenureError } from '../errors.ts'
-import type { CallOptions } from '../lease-store.ts'
-import type { ApiAnswer } from './client/api-error.ts'
-import type { KubernetesClient } from './client/client.ts'
+import { TenureError } from '../common/errors.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
+import type { ApiAnswer } from '../clients/kubernetes/api-error.ts'
+import type { KubernetesClient } from '../clients/kubernetes/client.ts'
 import { asText } from './codec/lease.ts'
 
 /** A kind of object that stores elections. */

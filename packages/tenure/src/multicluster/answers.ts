@@ -3,10 +3,10 @@
  * cannot be understood counts as no answer.
  */
 import { isObject } from '@tenure/internal/objects'
-import { errorCodes, TenureError, type ErrorCode } from '../errors.ts'
-import type { Granted, LeaseRecord, Outcome, Refused } from '../lease-store.ts'
-import { booleanField, invalid, numberField, optionalText, parseObject, textField } from '../stores/record.ts'
-import type { Metadata } from '../lease-store.ts'
+import { errorCodes, TenureError, type ErrorCode } from '../common/errors.ts'
+import type { Granted, LeaseRecord, Outcome, Refused } from '../engine/lease-store.ts'
+import { booleanField, invalid, numberField, optionalText, parseObject, textField } from '../store-kit/record.ts'
+import type { Metadata } from '../engine/lease-store.ts'
 import type { Asked } from './requests.ts'
 import type { MultiClusterAnswer, RelayedRecord } from './resource.ts'
 

@@ -1,5 +1,5 @@
 import { pause } from '@tenure/internal/pause'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../common/clock.ts'
 import type { ResourceChange, Resources, ResourceScope } from './resources.ts'
 
 /** Options of {@link keepWatching}. */

@@ -1,5 +1,5 @@
 import { isObject } from '@tenure/internal/objects'
-import type { CallOptions } from '../lease-store.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
 import type { MultiClusterLease, MultiClusterLeaseSpec, MultiClusterLeaseStatus } from './resource.ts'
 import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, StatusPatch } from './resources.ts'
 

@@ -1,9 +1,9 @@
 import { pause } from '@tenure/internal/pause'
-import type { Clock } from '../clock.ts'
-import type { LeaseRecord } from '../lease-store.ts'
+import type { Clock } from '../common/clock.ts'
+import type { LeaseRecord } from '../engine/lease-store.ts'
 import { relayedRecordOf } from './answers.ts'
 import type { MultiClusterLease } from './resource.ts'
-import type { ResourceView, Viewer } from './resource-view.ts'
+import type { ResourceView, Viewer } from './resource-observer.ts'
 
 const quietMs = 90_000
 

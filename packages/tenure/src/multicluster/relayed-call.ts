@@ -1,13 +1,13 @@
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
-import type { Clock, Timer } from '../clock.ts'
-import { isTenureError, TenureError } from '../errors.ts'
-import { Bound } from '../http/bound.ts'
-import type { CallOptions } from '../lease-store.ts'
+import type { Clock, Timer } from '../common/clock.ts'
+import { isTenureError, TenureError } from '../common/errors.ts'
+import { Bound } from '../clients/http/bound.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
 import { RelayedError } from './answers.ts'
 import type { Condition, MultiClusterAnswer, MultiClusterLease } from './resource.ts'
 import type { ResourceKey } from './resources.ts'
-import type { ResourceView, Viewer } from './resource-view.ts'
+import type { ResourceView, Viewer } from './resource-observer.ts'
 
 const defaultTimeoutMs = 10_000
 /** Without a watch, the resource is polled: quickly at first, then less often. */

@@ -6,21 +6,21 @@
  * The engine counts from before the request was written, which is before the controller saw it, which is before the
  * global store wrote it. So others wait at least as long as the holder believes.
  */
-import type { Clock } from '../clock.ts'
-import { invalidOption, TenureError } from '../errors.ts'
-import { ApiError } from '../kubernetes/client/api-error.ts'
+import type { Clock } from '../common/clock.ts'
+import { invalidOption, TenureError } from '../common/errors.ts'
+import { ApiError } from '../clients/kubernetes/api-error.ts'
 import { leaseNameOf } from '../kubernetes/codec/lease-name.ts'
-import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
-import { plainStore } from '../stores/plain.ts'
-import { Watches } from '../stores/watches.ts'
+import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../engine/lease-store.ts'
+import { plainStore } from '../store-kit/bound-store.ts'
+import { Watches } from '../store-kit/watches.ts'
 import { foundIn, outcomeOf } from './answers.ts'
 import { RelayedCall } from './relayed-call.ts'
-import { Lanes } from './lanes.ts'
+import { Lanes } from './slots.ts'
 import { RecordWatch } from './record-watch.ts'
 import { askHeld, askToAcquire, patchWith, requestOf, specWith, type Asked } from './requests.ts'
 import type { MultiClusterAnswer, MultiClusterLease, MultiClusterRequest } from './resource.ts'
 import type { ResourceKey, Resources } from './resources.ts'
-import { ResourceView } from './resource-view.ts'
+import { ResourceView } from './resource-observer.ts'
 
 /**
  * A leader sends another call within its lease duration. Its watch stays open between two calls for at most this long.

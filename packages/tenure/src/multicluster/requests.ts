@@ -1,5 +1,5 @@
 import { microTime } from '@tenure/internal/micro-time'
-import type { AcquireClaim, HeldClaim } from '../lease-store.ts'
+import type { AcquireClaim, HeldClaim } from '../engine/lease-store.ts'
 import type { MultiClusterLeaseSpec, MultiClusterRequest, RequestClaim, RequestVerb } from './resource.ts'
 import type { Patch, SpecPatch } from './resources.ts'
 

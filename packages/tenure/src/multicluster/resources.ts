@@ -1,4 +1,4 @@
-import type { CallOptions } from '../lease-store.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
 import type {
   MultiClusterAnswer,
   MultiClusterLease,

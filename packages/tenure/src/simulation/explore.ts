@@ -3,13 +3,13 @@
  * crashes, and restarts, with a limited number of faults, over unlimited time. `simulate()` samples runs, `explore()`
  * covers all of them; both run the real engine.
  */
-import { invalidOption } from '../errors.ts'
-import { checkBoolean, checkOneOf } from '../options.ts'
-import { checkOptions, type OptionNames } from '../options/check-options.ts'
-import { timingsOf } from '../timings.ts'
-import type { ExploredCounts } from './explore/course.ts'
+import { invalidOption } from '../common/errors.ts'
+import { checkBoolean, checkOneOf } from '../engine/check-values.ts'
+import { checkOptions, type OptionNames } from '../common/check-options.ts'
+import { timingsOf } from '../engine/timings.ts'
+import type { ExploredCounts } from './explore/checker.ts'
 import { exploreSetup, retraceSetup, type ExploredViolation, type ExploreReport } from './explore/run.ts'
-import { exploredFaults, leaseDurationMs, type ExploredFault, type Setup } from './explore/scene.ts'
+import { exploredFaults, leaseDurationMs, type ExploredFault, type Setup } from './explore/model-state.ts'
 
 export { exploredFaults, type ExploredCounts, type ExploredFault, type ExploredViolation, type ExploreReport }
 

@@ -2,12 +2,12 @@
  * A deterministic simulator that runs whole fleets of the real engine in virtual time and injects every kind of fault.
  * A seed reproduces a run exactly.
  */
-import type { Clock } from '../clock.ts'
-import { invalidOption, TenureError } from '../errors.ts'
-import { checkOneOf } from '../options.ts'
-import { checkOptions, type OptionNames } from '../options/check-options.ts'
-import type { CompareAndSwap } from '../stores/cas.ts'
-import { checkDuration } from '../timings.ts'
+import type { Clock } from '../common/clock.ts'
+import { invalidOption, TenureError } from '../common/errors.ts'
+import { checkOneOf } from '../engine/check-values.ts'
+import { checkOptions, type OptionNames } from '../common/check-options.ts'
+import type { CompareAndSwap } from '../store-kit/cas-store.ts'
+import { checkDuration } from '../engine/timings.ts'
 import type { Candidate } from './candidate.ts'
 import { Checker, type Counts } from './checker.ts'
 import { faultKinds, Faults, type FaultKind } from './faults.ts'

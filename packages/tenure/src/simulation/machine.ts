@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Timer } from '../common/clock.ts'
 import type { Random } from './random.ts'
 import type { Scheduled, World } from './world.ts'
 

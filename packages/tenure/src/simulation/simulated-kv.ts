@@ -1,4 +1,4 @@
-import type { CompareAndSwap, VersionedValue } from '../stores/cas.ts'
+import type { CompareAndSwap, VersionedValue } from '../store-kit/cas-store.ts'
 import { watchesOf } from './watches.ts'
 
 /** A linearizable key-value server with compare-and-swap and optional watches. */

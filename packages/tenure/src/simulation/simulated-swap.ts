@@ -1,6 +1,6 @@
-import type { CallOptions } from '../lease-store.ts'
-import type { Current, Draft } from '../stores/rules.ts'
-import type { SwapServer, Swapped } from '../stores/swap.ts'
+import type { CallOptions } from '../engine/lease-store.ts'
+import type { Current, Draft } from '../store-kit/rules.ts'
+import type { SwapServer, Swapped } from '../store-kit/compare-and-swap-store.ts'
 import { watchesOf } from './watches.ts'
 
 /** A server that compares and swaps in one step and stores the highest term apart from the record. */

@@ -1,18 +1,18 @@
 import { fileURLToPath } from 'node:url'
 import { nearest } from '@tenure/internal/nearest'
-import { invalidOption, optionError, redactedUrl, show, TenureError } from '../errors.ts'
-import type { Environment } from '../http/environment.ts'
-import type { LeaseStore } from '../lease-store.ts'
-import { adviseOnce } from '../advice.ts'
-import { checkOptions } from '../options/check-options.ts'
-import type { FileStoreOptions } from './file.ts'
-import { memoryStore, type MemoryStore } from './memory.ts'
+import { invalidOption, optionError, redactedUrl, show, TenureError } from '../common/errors.ts'
+import type { Environment } from '../clients/http/environment.ts'
+import type { LeaseStore } from '../engine/lease-store.ts'
+import { adviseOnce } from '../log/advice.ts'
+import { checkOptions } from '../common/check-options.ts'
+import type { FileStoreOptions } from './file/index.ts'
+import { memoryStore, type MemoryStore } from './memory/index.ts'
 
-export { casStore, type CompareAndSwap, type VersionedValue } from './cas.ts'
-export type { Finding, InspectableStore } from './finding.ts'
-export { memoryStore, type MemoryStore } from './memory.ts'
-export { memoryTtlStorage } from './memory-ttl.ts'
-export { redactedUrl } from '../errors.ts'
+export { casStore, type CompareAndSwap, type VersionedValue } from '../store-kit/cas-store.ts'
+export type { Finding, InspectableStore } from '../store-kit/diagnostics.ts'
+export { memoryStore, type MemoryStore } from './memory/index.ts'
+export { memoryTtlStorage } from '../store-kit/memory-ttl-storage.ts'
+export { redactedUrl } from '../common/errors.ts'
 export {
   granted,
   judgeAcquire,
@@ -23,8 +23,8 @@ export {
   type Current,
   type Draft,
   type Verdict,
-} from './rules.ts'
-export { ttlStore, type TtlStorage } from './ttl.ts'
+} from '../store-kit/rules.ts'
+export { ttlStore, type TtlStorage } from '../store-kit/ttl-store.ts'
 
 // One store for the whole process: if each elector had its own, they would all lead.
 let sharedMemory: MemoryStore | undefined
@@ -48,16 +48,16 @@ const openers: Readonly<Record<string, Opener>> = {
   },
   async file(url, _environment, options) {
     const directory = pathOf(url)
-    const { fileStore } = await import('./file.ts')
+    const { fileStore } = await import('./file/index.ts')
     const shared = /\?shareWithGroup=true$/i.test(url) && { shareWithGroup: true }
     return fileStore({ ...options.file, directory, ...shared })
   },
   async kubernetes(url, environment) {
-    const { kubernetesStore } = await import('./kubernetes.ts')
+    const { kubernetesStore } = await import('./kubernetes/index.ts')
     return kubernetesStore(await clusterOf(url, environment))
   },
   async multicluster(url, environment) {
-    const { multiclusterStore } = await import('./multicluster.ts')
+    const { multiclusterStore } = await import('./multicluster/index.ts')
     return multiclusterStore(await clusterOf(url, environment))
   },
   etcd: openEtcd,
@@ -91,7 +91,7 @@ async function clusterOf(url: string, environment: Environment) {
   if (namespace === undefined) {
     throw refusedUrl(url, `it must be "${url.split(':')[0]}://", optionally followed by a namespace`)
   }
-  const { fromKubeConfig } = await import('../kubernetes/credentials/kube-config.ts')
+  const { fromKubeConfig } = await import('../clients/kubernetes/credentials/kube-config.ts')
   const client = environment['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
   return { client, namespace: namespace || undefined }
 }
@@ -112,7 +112,7 @@ async function openRedisUrl(url: string, environment: Environment): Promise<Leas
 }
 
 async function openService(urls: string, environment: Environment): Promise<LeaseStore> {
-  const { serviceStore } = await import('./service.ts')
+  const { serviceStore } = await import('./service/index.ts')
   const { environmentCredentials } = await import('./service/environment.ts')
   // The URL must not contain a password. A URL with "@" is not split at commas, so that it is refused as a whole:
   // otherwise the error would show the first part of a password with a comma.
@@ -120,8 +120,8 @@ async function openService(urls: string, environment: Environment): Promise<Leas
 }
 
 async function openEtcd(url: string, environment: Environment): Promise<LeaseStore> {
-  const { etcdStore } = await import('./etcd.ts')
-  const { etcdAddressOf, etcdUrlRule } = await import('../etcd/url.ts')
+  const { etcdStore } = await import('./etcd/index.ts')
+  const { etcdAddressOf, etcdUrlRule } = await import('../clients/etcd/url.ts')
   const address = etcdAddressOf(url, environment)
   if (!address) throw refusedUrl(url, etcdUrlRule)
   adviseOnTls(url, environment)

@@ -1,10 +1,10 @@
 /** `tenure/telemetry`: spans and metrics of electors, through the user's own OpenTelemetry. */
-import { systemClock, type Clock } from '../clock.ts'
-import type { WholeObserver } from '../events.ts'
-import { ElectionFigures, families, labelsOf } from '../figures.ts'
-import { checkClock } from '../options.ts'
-import { checkOptions } from '../options/check-options.ts'
-import { loadDriverNow } from '../stores/driver.ts'
+import { systemClock, type Clock } from '../common/clock.ts'
+import type { WholeObserver } from '../engine/events.ts'
+import { ElectionFigures, families, labelsOf } from './election-counters.ts'
+import { checkClock } from '../engine/check-values.ts'
+import { checkOptions } from '../common/check-options.ts'
+import { loadDriverNow } from '../store-kit/load-package.ts'
 import type { TelemetryMeter, TelemetryMeterProvider, TelemetryTracerProvider } from './api.ts'
 import { Spans } from './spans.ts'
 

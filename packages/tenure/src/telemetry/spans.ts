@@ -1,7 +1,7 @@
 import { messageOf } from '@tenure/internal/message'
-import type { Clock } from '../clock.ts'
-import { isTenureError } from '../errors.ts'
-import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../events.ts'
+import type { Clock } from '../common/clock.ts'
+import { isTenureError } from '../common/errors.ts'
+import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../engine/events.ts'
 import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type TelemetryTracer } from './api.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock, Timer } from '../common/clock.ts'
 
 /** A clock that moves only when a test advances it. */
 export interface FakeClock extends Clock {

@@ -1,6 +1,6 @@
-import { LeadershipLostError, type LossReason } from '../errors.ts'
-import { Leadership } from '../leadership.ts'
-import { checkOptions } from '../options/check-options.ts'
+import { LeadershipLostError, type LossReason } from '../common/errors.ts'
+import { Leadership } from '../engine/leadership.ts'
+import { checkOptions } from '../common/check-options.ts'
 
 /** A leadership for testing the code that runs under it. It lasts until the test ends it. */
 export interface FakeLeadership extends Leadership {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { CallOptions } from '../../src/lease-store.ts'
-import type { CompareAndSwap, VersionedValue } from '../../src/stores/cas.ts'
-import { keysOn } from '../../src/stores/list.ts'
+import type { CallOptions } from '../../src/engine/lease-store.ts'
+import type { CompareAndSwap, VersionedValue } from '../../src/store-kit/cas-store.ts'
+import { keysOn } from '../../src/store-kit/list.ts'
 
 /** A linearizable compare-and-swap map in this process, with one revision counter for all keys, like etcd. */
 export class CasMap {

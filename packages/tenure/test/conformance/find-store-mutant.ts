@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
 import { storeConformance, type StoreUnderTest } from '../../src/conformance/index.ts'
 import { simulatedSwap } from '../../src/simulation/simulated-swap.ts'
-import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
+import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { CasMap } from './cas-map.ts'
 import type { StoreMutation } from './store-mutants.ts'
@@ -11,10 +11,10 @@ import type { StoreMutation } from './store-mutants.ts'
 /** Runs the conformance cases that must fail for this mutant. */
 export async function expectConformanceFinds(mutation: StoreMutation): Promise<void> {
   const library = await loadMutant<Library>(mutation, {
-    memory: 'stores/memory.ts',
-    cas: 'stores/cas.ts',
-    swap: 'stores/swap.ts',
-    ttl: 'stores/ttl.ts',
+    memory: 'stores/memory/index.ts',
+    cas: 'store-kit/cas-store.ts',
+    swap: 'store-kit/compare-and-swap-store.ts',
+    ttl: 'store-kit/ttl-store.ts',
   })
   const cases = storeConformance(stores[mutation.store](library), { patienceMs: 100 })
   const missed: string[] = []
@@ -39,10 +39,10 @@ async function passes(run: () => Promise<void>): Promise<boolean> {
 
 /** Every store that has mutants. */
 interface Library {
-  readonly memory: typeof import('../../src/stores/memory.ts')
-  readonly cas: typeof import('../../src/stores/cas.ts')
-  readonly swap: typeof import('../../src/stores/swap.ts')
-  readonly ttl: typeof import('../../src/stores/ttl.ts')
+  readonly memory: typeof import('../../src/stores/memory/index.ts')
+  readonly cas: typeof import('../../src/store-kit/cas-store.ts')
+  readonly swap: typeof import('../../src/store-kit/compare-and-swap-store.ts')
+  readonly ttl: typeof import('../../src/store-kit/ttl-store.ts')
 }
 
 const stores: Record<StoreMutation['store'], (library: Library) => () => StoreUnderTest> = {

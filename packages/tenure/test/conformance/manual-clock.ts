@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../src/clock.ts'
+import { systemClock, type Clock } from '../../src/common/clock.ts'
 
 /** A clock that moves only when a test advances it. It has no timers because the stores tested here need none. */
 export function manualClock(): Clock & { pass(ms: number): void } {

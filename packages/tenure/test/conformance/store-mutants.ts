@@ -18,7 +18,7 @@ const carried = 'only a renewal changes the checkpoint, and the checkpoint survi
 const acquireRules: StoreMutation[] = [
   {
     name: 'acquire does not raise the term',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'claim.afterTerm + 1',
     replace: 'Math.max(1, claim.afterTerm)',
     store: 'memory',
@@ -29,7 +29,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire grants terms beyond the safe integers',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'Number.isSafeInteger(term)',
     replace: 'term > 0',
     store: 'memory',
@@ -37,7 +37,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire returns a released grant to its attempt',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '!record.released && !hasExpired(current)',
     replace: '!hasExpired(current)',
     store: 'cas',
@@ -45,7 +45,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire grants a new term to a released attempt',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (record?.attempt === claim.attempt) {',
     replace: 'if (record?.attempt === claim.attempt && !record.released) {',
     store: 'cas',
@@ -53,7 +53,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire returns an expired grant to its attempt',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '!record.released && !hasExpired(current)',
     replace: '!record.released',
     store: 'memory',
@@ -61,7 +61,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire returns a grant to any attempt of its holder',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (record?.attempt === claim.attempt) {',
     replace: 'if (record?.holder === claim.holder) {',
     store: 'memory',
@@ -69,7 +69,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire returns a grant to another holder with the same attempt',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'record.holder === claim.holder && !record.released',
     replace: '!record.released',
     store: 'memory',
@@ -77,7 +77,7 @@ const acquireRules: StoreMutation[] = [
   },
   ...(['memory', 'cas'] as const).map((store) => ({
     name: `a repeated attempt extends its lease in the ${store} store`,
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'return { answer: same ? granted(record, claim) : refused(current) }',
     replace: 'return same ? { write: record } : { answer: refused(current) }',
     store,
@@ -88,7 +88,7 @@ const acquireRules: StoreMutation[] = [
   })),
   {
     name: 'acquire refuses a repeated attempt',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'return { answer: same ? granted(record, claim) : refused(current) }',
     replace: 'return { answer: refused(current) }',
     store: 'memory',
@@ -99,7 +99,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire ignores afterTerm',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'current.highestTerm > claim.afterTerm',
     replace: 'current.highestTerm < 0',
     store: 'memory',
@@ -111,7 +111,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire ignores afterTerm in a takeover',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'current.highestTerm > claim.afterTerm',
     replace: 'current.highestTerm > claim.afterTerm && claim.expiredVersion === undefined',
     store: 'cas',
@@ -121,7 +121,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire ignores expiredVersion',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if ((record?.version ?? absentVersion) === expiredVersion) return true',
     replace: '',
     store: 'cas',
@@ -129,7 +129,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire accepts any expiredVersion',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '(record?.version ?? absentVersion) === expiredVersion',
     replace: 'expiredVersion !== undefined',
     store: 'cas',
@@ -137,7 +137,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire takes over a held lease without expiredVersion',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '(record?.version ?? absentVersion) === expiredVersion',
     replace: 'expiredVersion === undefined',
     store: 'cas',
@@ -145,7 +145,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'expiredVersion overrides the store’s own clock',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (remainingMs !== undefined) return remainingMs <= 0',
     replace: 'if (remainingMs !== undefined && remainingMs <= 0) return true',
     store: 'memory',
@@ -153,7 +153,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'a lease never expires',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'return remainingMs <= 0\n  // Deleting',
     replace: 'return remainingMs === -Infinity\n  // Deleting',
     store: 'memory',
@@ -161,7 +161,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'a lease expires a moment early',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'return remainingMs <= 0\n  // Deleting',
     replace: 'return remainingMs <= 1\n  // Deleting',
     store: 'memory',
@@ -169,7 +169,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'a released record counts as held',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (record?.released) return true',
     replace: '',
     store: 'cas',
@@ -177,7 +177,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'a removed record counts as free in a store that judges expiry',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (record?.released) return true',
     replace: 'if (record === undefined || record.released) return true',
     store: 'memory',
@@ -185,7 +185,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'a removed record counts as free when candidates judge expiry',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'record === undefined && afterTerm === 0 &&',
     replace: 'record === undefined &&',
     store: 'cas',
@@ -193,7 +193,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'a removed record of term 0 counts as free when candidates judge expiry',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: ' && afterTerm === 0 && expiredVersion === undefined',
     replace: ' && afterTerm === 0',
     store: 'cas',
@@ -201,7 +201,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire drops the checkpoint',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: "record?.carry ?? ''",
     replace: "''",
     store: 'memory',
@@ -209,7 +209,7 @@ const acquireRules: StoreMutation[] = [
   },
   {
     name: 'acquire drops the metadata',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'metadata: claim.metadata',
     replace: 'metadata: {}',
     store: 'memory',
@@ -220,7 +220,7 @@ const acquireRules: StoreMutation[] = [
 const heldRules: StoreMutation[] = [
   {
     name: 'renew revives an expired lease',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '!record || hasExpired(current)',
     replace: '!record',
     store: 'memory',
@@ -234,7 +234,7 @@ const heldRules: StoreMutation[] = [
     { field: 'another version', find: 'record.version === claim.version', replace: 'true' },
   ].map(({ field, find, replace }): StoreMutation => ({
     name: `renew and release are accepted with ${field}`,
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find,
     replace,
     store: 'memory',
@@ -242,7 +242,7 @@ const heldRules: StoreMutation[] = [
   })),
   {
     name: 'renew and release are accepted after a release',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'record.version === claim.version &&\n    !record.released',
     replace: 'record.version === claim.version',
     store: 'cas',
@@ -250,7 +250,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'release accepts any claim',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'return record ? { write: { ...record, released: true, mark: claim.mark } } : { answer: refused(current) }',
     replace: `const any = record ?? current.record
   return any ? { write: { ...any, released: true } } : { answer: refused(current) }`,
@@ -259,7 +259,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'release writes nothing',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '{ ...record, released: true, mark: claim.mark }',
     replace: '{ ...record }',
     store: 'memory',
@@ -267,7 +267,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'release overwrites the checkpoint',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '{ ...record, released: true, mark: claim.mark }',
     replace: '{ ...record, released: true, carry: claim.carry ?? record.carry }',
     store: 'memory',
@@ -275,7 +275,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'release drops the checkpoint',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '{ ...record, released: true, mark: claim.mark }',
     replace: "{ ...record, released: true, carry: '' }",
     store: 'memory',
@@ -287,7 +287,7 @@ const heldRules: StoreMutation[] = [
     { what: 'does not write an empty checkpoint', replace: 'claim.carry || record.carry' },
   ].map(({ what, replace }): StoreMutation => ({
     name: `a renewal ${what}`,
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'claim.carry ?? record.carry',
     replace,
     store: 'memory',
@@ -295,7 +295,7 @@ const heldRules: StoreMutation[] = [
   })),
   {
     name: 'a renewal keeps the old duration',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'leaseDurationMs: claim.leaseDurationMs,\n      renewedAt',
     replace: 'renewedAt',
     store: 'memory',
@@ -303,7 +303,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'a renewal does not update renewedAt',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'renewedAt: wallMs,\n      carry: claim.carry',
     replace: 'carry: claim.carry',
     store: 'memory',
@@ -311,7 +311,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'a grant is valid for longer than requested',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'Math.min(record.leaseDurationMs, claim.leaseDurationMs)',
     replace: 'record.leaseDurationMs',
     store: 'memory',
@@ -319,7 +319,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'retryAfterMs is too long',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'Math.max(0, remainingMs)',
     replace: 'Math.max(0, remainingMs) + 1',
     store: 'memory',
@@ -330,7 +330,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'a refusal has no retryAfterMs',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '...(known && { retryAfterMs: Math.max(0, remainingMs) }),',
     replace: '',
     store: 'memory',
@@ -338,7 +338,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'retryAfterMs is not a number',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'remainingMs !== undefined && !record?.released',
     replace: '!record?.released',
     store: 'cas',
@@ -346,7 +346,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'a refusal has no ok field',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '    ok: false,\n',
     replace: '',
     store: 'memory',
@@ -354,7 +354,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'a refusal has no record',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '...(record && { record }),',
     replace: '',
     store: 'memory',
@@ -366,7 +366,7 @@ const heldRules: StoreMutation[] = [
   },
   {
     name: 'a refusal has no highest term',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '    highestTerm,\n    ...(known',
     replace: '    highestTerm: 0,\n    ...(known',
     store: 'memory',
@@ -377,7 +377,7 @@ const heldRules: StoreMutation[] = [
 const memory: StoreMutation[] = [
   {
     name: 'a renewal keeps the version',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'String(++entry.writes)',
     replace: 'String(draft.term)',
     store: 'memory',
@@ -389,7 +389,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'versions start over with every grant',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'String(++entry.writes)',
     replace: 'String(draft.term !== entry.highestTerm ? (entry.writes = 1) : ++entry.writes)',
     store: 'memory',
@@ -397,7 +397,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a renewal does not restart the lease',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'entry.expiresAtMs = this.#clock.monotonicMs() +',
     replace:
       'if (record.released || record.renewedAt === record.acquiredAt) entry.expiresAtMs = this.#clock.monotonicMs() +',
@@ -422,7 +422,7 @@ const memory: StoreMutation[] = [
     },
   ].map(({ what, forget, caughtBy }): StoreMutation => ({
     name: `a removal forgets ${what}`,
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'entry.record = undefined\n',
     replace: `entry.record = undefined\n      ${forget}\n`,
     store: 'memory',
@@ -430,7 +430,7 @@ const memory: StoreMutation[] = [
   })),
   ...['toLowerCase', 'normalize', 'trim'].map((fold): StoreMutation => ({
     name: `election names are folded with ${fold}`,
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'entryOf(claim.election)',
     replace: `entryOf(claim.election.${fold}())`,
     store: 'memory',
@@ -438,7 +438,7 @@ const memory: StoreMutation[] = [
   })),
   {
     name: 'a watch shows no changes',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'notify(entry)\n    return record',
     replace: 'return record',
     store: 'memory',
@@ -446,7 +446,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch does not wake a waiting reader',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'this.#news = { record }\n    this.#wake?.()',
     replace: 'this.#news = { record }',
     store: 'memory',
@@ -454,7 +454,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch does not show a release',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'notify(entry)\n    return record',
     replace: 'if (!record.released) notify(entry)\n    return record',
     store: 'memory',
@@ -462,7 +462,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch does not show a removal',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'entry.record = undefined\n    notify(entry)',
     replace: 'entry.record = undefined',
     store: 'memory',
@@ -470,7 +470,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'only one watch is notified',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'for (const watcher of entry.watchers ?? []) watcher.show(entry.record)',
     replace: '[...(entry.watchers ?? [])][0]?.show(entry.record)',
     store: 'memory',
@@ -478,7 +478,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'the end of one watch ends the others',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'watchers.delete(watcher))',
     replace: 'watchers.clear())',
     store: 'memory',
@@ -486,7 +486,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch starts with no record',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'this.#news = { record }\n    this.#onEnd',
     replace: 'this.#news = { record: undefined }\n    this.#onEnd',
     store: 'memory',
@@ -494,7 +494,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch never ends',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: "signal.addEventListener('abort', () => watcher.end(), { once: true })",
     replace: '',
     store: 'memory',
@@ -502,7 +502,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch ignores that its signal is already aborted',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'if (signal.aborted) return watcher.end()',
     replace: '',
     store: 'memory',
@@ -510,7 +510,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch ignores that its reader left the loop',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'this.end()\n',
     replace: 'await new Promise(() => {})\n',
     store: 'memory',
@@ -518,7 +518,7 @@ const memory: StoreMutation[] = [
   },
   {
     name: 'a watch continues after its reader left the loop',
-    file: 'stores/memory.ts',
+    file: 'stores/memory/index.ts',
     find: 'this.end()\n',
     replace: '',
     store: 'memory',
@@ -526,7 +526,7 @@ const memory: StoreMutation[] = [
   },
   ...['read', 'acquire', 'renew', 'release'].map((verb): StoreMutation => ({
     name: `${verb} hangs when its signal has aborted`,
-    file: 'stores/judged.ts',
+    file: 'store-kit/locking-store.ts',
     find: verb === 'read' ? 'read: async (election, call) =>' : `${verb}: (claim, call) =>`,
     replace: `${verb}: async (${verb === 'read' ? 'election' : 'claim'}, call) => call.signal.aborted ? new Promise(() => {}) :`,
     store: 'memory',
@@ -537,7 +537,7 @@ const memory: StoreMutation[] = [
 const seam: StoreMutation[] = [
   ...(['swap', 'cas'] as const).map((store): StoreMutation => ({
     name: `a call is answered from the last observed state in the ${store} store`,
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'const guessed = this.#guess(election)\n',
     replace: `const guessed = this.#guess(election)
     const seen = guessed && judge(guessed)
@@ -548,7 +548,7 @@ const seam: StoreMutation[] = [
   })),
   {
     name: 'a refused optimistic write counts as applied',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'if (first?.ok) return granted(first.found.record, claim)',
     replace: 'if (first?.found?.record) return granted(first.found.record, claim)',
     store: 'swap',
@@ -559,7 +559,7 @@ const seam: StoreMutation[] = [
   },
   {
     name: 'the version is read again before the write',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'await server.swap(election, over, verdict.write, left())',
     replace: 'await server.swap(election, await server.find(election, call), verdict.write, left())',
     store: 'cas',
@@ -572,7 +572,7 @@ const seam: StoreMutation[] = [
   },
   {
     name: 'a lost race is answered with the state before the race',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'const winner = second?.found ?? (await this.find(election, left()))',
     replace: 'const winner = current',
     store: 'cas',
@@ -580,7 +580,7 @@ const seam: StoreMutation[] = [
   },
   {
     name: 'an attempt that lost a race against itself is refused',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: "'answer' in last ?",
     replace: "'answer' in last && !last.answer.ok ?",
     store: 'cas',
@@ -591,7 +591,7 @@ const seam: StoreMutation[] = [
 const cas: StoreMutation[] = [
   {
     name: 'a lost race counts as won',
-    file: 'stores/cas.ts',
+    file: 'store-kit/cas-store.ts',
     find: 'if (version === undefined) return { ok: false }\n    const record = { ...draft, version }',
     replace: "const record = { ...draft, version: version ?? '0' }",
     store: 'cas',
@@ -602,7 +602,7 @@ const cas: StoreMutation[] = [
   },
   {
     name: 'a watch ends after the first state',
-    file: 'stores/cas.ts',
+    file: 'store-kit/cas-store.ts',
     find: 'of open()) yield foundOf(election, found)',
     replace: 'of open()) return void (yield foundOf(election, found))',
     store: 'cas',
@@ -610,7 +610,7 @@ const cas: StoreMutation[] = [
   },
   {
     name: 'the stored checkpoint is not read',
-    file: 'stores/record.ts',
+    file: 'store-kit/record.ts',
     find: "textField(value, 'carry')",
     replace: "''",
     store: 'cas',
@@ -618,7 +618,7 @@ const cas: StoreMutation[] = [
   },
   {
     name: 'the stored metadata is not read',
-    file: 'stores/record.ts',
+    file: 'store-kit/record.ts',
     find: "objectField(value, 'metadata')",
     replace: '{}',
     store: 'cas',
@@ -626,7 +626,7 @@ const cas: StoreMutation[] = [
   },
   {
     name: 'stored terms lose their last digits',
-    file: 'stores/record.ts',
+    file: 'store-kit/record.ts',
     find: "term: numberField(value, 'term', (term) => Number.isSafeInteger(term) && term > 0),",
     replace: "term: Math.fround(numberField(value, 'term', (term) => term > 0)),",
     store: 'cas',
@@ -637,7 +637,7 @@ const cas: StoreMutation[] = [
 const ttl: StoreMutation[] = [
   {
     name: 'a TTL renewal does not check the storage',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: 'abortable(this.#storage.compareAndSwap(k, v, v, claim.leaseDurationMs), signal)',
     replace: 'Promise.resolve(k !== v)',
     store: 'ttl',
@@ -645,7 +645,7 @@ const ttl: StoreMutation[] = [
   },
   {
     name: 'a TTL release does not check the storage',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: 'abortable(this.#storage.compareAndDelete(k, v), signal)',
     replace: 'Promise.resolve(k !== v)',
     store: 'ttl',
@@ -653,7 +653,7 @@ const ttl: StoreMutation[] = [
   },
   {
     name: 'a TTL insert that wrote nothing counts as a grant',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: 'if (!ours || this.#clock',
     replace: 'if (this.#clock',
     store: 'ttl',
@@ -665,7 +665,7 @@ const ttl: StoreMutation[] = [
   },
   {
     name: 'a TTL value is the same for all attempts of a holder',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: 'JSON.stringify([holder, attempt])',
     replace: 'attempt === holder ? attempt : holder',
     store: 'ttl',
@@ -673,7 +673,7 @@ const ttl: StoreMutation[] = [
   },
   {
     name: 'several TTL renewals of one version win',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: 'if (!current) return overtaken(entry, verdict.write, claim)',
     replace: '',
     store: 'ttl',
@@ -681,7 +681,7 @@ const ttl: StoreMutation[] = [
   },
   {
     name: 'a TTL attempt is granted again after its lease expired',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: ' && this.#clock.monotonicMs() < entry.expiresAtMs',
     replace: '',
     store: 'ttl',
@@ -689,7 +689,7 @@ const ttl: StoreMutation[] = [
   },
   {
     name: 'a TTL attempt is granted again after its release',
-    file: 'stores/ttl.ts',
+    file: 'store-kit/ttl-store.ts',
     find: '!record.released && this.#clock',
     replace: 'this.#clock',
     store: 'ttl',
@@ -700,7 +700,7 @@ const ttl: StoreMutation[] = [
 const marks: StoreMutation[] = [
   {
     name: 'two writes store the same text',
-    file: 'stores/record.ts',
+    file: 'store-kit/record.ts',
     find: 'carry, ...unique })',
     replace: 'carry })',
     store: 'cas-hashes',
@@ -708,7 +708,7 @@ const marks: StoreMutation[] = [
   },
   {
     name: 'two writes without a write id store the same text',
-    file: 'stores/cas.ts',
+    file: 'store-kit/cas-store.ts',
     find: 'encodeRecord(draft, () => this.#clock.randomId())',
     replace: "encodeRecord(draft, () => '')",
     store: 'cas-hashes',
@@ -716,7 +716,7 @@ const marks: StoreMutation[] = [
   },
   {
     name: 'a renewal keeps the write id of the grant',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '      carry: claim.carry ?? record.carry,\n      mark: claim.mark,',
     replace: '      carry: claim.carry ?? record.carry,',
     store: 'memory',
@@ -733,7 +733,7 @@ const largest: StoreMutation[] = [
   },
 ].map(({ what, cut }) => ({
   name: what,
-  file: 'stores/cas.ts',
+  file: 'store-kit/cas-store.ts',
   find: 'encodeRecord(draft, () => this.#clock.randomId())',
   replace: `encodeRecord({ ...draft, ${cut} }, () => this.#clock.randomId())`,
   store: 'cas',
@@ -743,7 +743,7 @@ const largest: StoreMutation[] = [
 const forgetRules: StoreMutation[] = [
   {
     name: 'forget removes a held record',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (record?.released && record.version === version) return undefined',
     replace: 'if (record?.version === version) return undefined',
     store: 'memory',
@@ -751,7 +751,7 @@ const forgetRules: StoreMutation[] = [
   },
   {
     name: 'forget ignores the version of the claim',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if (record?.released && record.version === version) return undefined',
     replace: 'if (record?.released) return undefined',
     store: 'memory',
@@ -767,7 +767,7 @@ const forgetRules: StoreMutation[] = [
   })),
   {
     name: 'forget keeps the term although withTerm is set',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'await remove(election, current, withTerm, left())',
     replace: 'await remove(election, current, false, left())',
     store: 'swap',
@@ -775,7 +775,7 @@ const forgetRules: StoreMutation[] = [
   },
   {
     name: 'forget removes a term that is stored in the record by default',
-    file: 'stores/cas.ts',
+    file: 'store-kit/cas-store.ts',
     find: 'if (!withTerm) throw termInRecord(election)',
     replace: '',
     store: 'cas',
@@ -783,7 +783,7 @@ const forgetRules: StoreMutation[] = [
   },
   {
     name: 'forget reports success although the record changed',
-    file: 'stores/cas.ts',
+    file: 'store-kit/cas-store.ts',
     find: 'removed === true',
     replace: 'removed !== undefined',
     store: 'cas',

@@ -1,4 +1,4 @@
-import { systemClock, type Clock, type Timer } from '../../src/clock.ts'
+import { systemClock, type Clock, type Timer } from '../../src/common/clock.ts'
 
 /** A clock that lets work pretend to block the event loop. */
 export interface BlockableClock extends Clock {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Elector } from '../../src/elector.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
+import { Elector } from '../../src/engine/elector.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 async function leader() {

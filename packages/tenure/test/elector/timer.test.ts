@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Elector } from '../../src/elector.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
+import { Elector } from '../../src/engine/elector.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 test('a pause between reading the clock and setting the timer does not delay the end of leadership', async () => {

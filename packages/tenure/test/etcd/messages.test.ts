@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { errorOf } from '../../src/etcd/etcd-error.ts'
-import { base64, decodeEvents, decodeTransaction, type Transaction } from '../../src/etcd/messages.ts'
-import { Nonsense } from '../../src/http/body.ts'
+import { errorOf } from '../../src/clients/etcd/etcd-error.ts'
+import { base64, decodeEvents, decodeTransaction, type Transaction } from '../../src/clients/etcd/messages.ts'
+import { Nonsense } from '../../src/clients/http/body.ts'
 
 const sent: Transaction = { compare: [], success: [{ get: 'a' }], failure: [{ put: 'a', value: 'b' }] }
 const header = { cluster_id: '1', revision: '9' }

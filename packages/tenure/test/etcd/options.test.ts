@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { etcdAddressOf } from '../../src/etcd/url.ts'
-import { etcdStore, type EtcdStoreOptions } from '../../src/stores/etcd.ts'
+import { etcdAddressOf } from '../../src/clients/etcd/url.ts'
+import { etcdStore, type EtcdStoreOptions } from '../../src/stores/etcd/index.ts'
 import { openStore } from '../../src/stores/index.ts'
 
 describe('options of etcdStore', () => {

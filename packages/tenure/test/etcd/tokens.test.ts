@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { etcdStore } from '../../src/stores/etcd.ts'
+import { etcdStore } from '../../src/stores/etcd/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 3_000 }

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Clock } from '../../src/clock.ts'
-import { TenureError } from '../../src/errors.ts'
-import { Endpoints, type Endpoint } from '../../src/http/endpoints.ts'
+import type { Clock } from '../../src/common/clock.ts'
+import { TenureError } from '../../src/common/errors.ts'
+import { Endpoints, type Endpoint } from '../../src/clients/http/endpoints.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Book } from '../../src/jobs/book.ts'
-import { noteOf } from '../../src/jobs/note.ts'
+import { Book } from '../../src/jobs/job-log.ts'
+import { noteOf } from '../../src/jobs/job-state.ts'
 import { fakeClock, fakeLeadership } from '../../src/testing/index.ts'
 
 const nothing = () => undefined

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { TenureError } from '../../src/errors.ts'
-import { noteOf } from '../../src/jobs/note.ts'
+import { TenureError } from '../../src/common/errors.ts'
+import { noteOf } from '../../src/jobs/job-state.ts'
 import { call, follow } from '../outcome.ts'
 import { fleet, type Fleet } from './fleet.ts'
 

@@ -1,7 +1,7 @@
 /** Checks of jobs in virtual time. They run on the library and on its mutants. */
 import assert from 'node:assert/strict'
 import type * as jobsLibrary from '../../src/jobs/index.ts'
-import { noteOf } from '../../src/jobs/note.ts'
+import { noteOf } from '../../src/jobs/job-state.ts'
 import { Elector, isTenureError, type ElectionEvent } from '../../src/index.ts'
 import { call, follow, type Outcome } from '../outcome.ts'
 import { stallable } from '../stallable-clock.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { Elector } from '../../src/index.ts'
-import { noteOf } from '../../src/jobs/note.ts'
+import { noteOf } from '../../src/jobs/job-state.ts'
 import { createJobs } from '../../src/jobs/index.ts'
-import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
-import { ttlStore } from '../../src/stores/ttl.ts'
+import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
+import { ttlStore } from '../../src/store-kit/ttl-store.ts'
 import { call } from '../outcome.ts'
 import { fleet, type Fleet } from './fleet.ts'
 

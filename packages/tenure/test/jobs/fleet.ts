@@ -1,6 +1,6 @@
 import { createJobs, type JobContext, type JobEvent, type Jobs, type JobsOptions } from '../../src/jobs/index.ts'
 import type { Clock } from '../../src/index.ts'
-import { memoryStore, type MemoryStore } from '../../src/stores/memory.ts'
+import { memoryStore, type MemoryStore } from '../../src/stores/memory/index.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { cutOff, faultyStore, type FaultyStore } from '../faulty-store.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { noteOf } from '../../src/jobs/note.ts'
+import { noteOf } from '../../src/jobs/job-state.ts'
 import { call, follow, never } from '../outcome.ts'
 import { stallable } from '../stallable-clock.ts'
 import { fleet, type Fleet } from './fleet.ts'

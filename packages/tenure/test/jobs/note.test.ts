@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { noteOf, readNote, withLostRuns, writeNote, type JobNote, type JobRun } from '../../src/jobs/note.ts'
+import { noteOf, readNote, withLostRuns, writeNote, type JobNote, type JobRun } from '../../src/jobs/job-state.ts'
 
 const date = (text: string) => new Date(text)
 const run: JobRun = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { noteOf } from '../../src/jobs/note.ts'
+import { noteOf } from '../../src/jobs/job-state.ts'
 import { call } from '../outcome.ts'
 import { fleet } from './fleet.ts'
 

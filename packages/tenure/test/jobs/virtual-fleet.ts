@@ -1,7 +1,7 @@
 /** A fleet in virtual time whose processes run jobs and are killed and paused at random. */
 import { checkRuns, noteRun, type RunLine, type Verdict } from '../../../../test/jobs/check.ts'
 import type * as library from '../../src/jobs/index.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { Random } from '../../src/simulation/random.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { faultyStore, type FaultyStore } from '../faulty-store.ts'

@@ -1,16 +1,16 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { KubernetesClient as Client } from '../../src/kubernetes/client/client.ts'
+import type { KubernetesClient as Client } from '../../src/clients/kubernetes/client.ts'
 import { Mount } from './credentials/account-mount.ts'
 import { config, server } from './credentials/client-node-config.ts'
 import { folderOfFiles, kubeConfig } from './credentials/kube-config-file.ts'
 
 // Uses fresh modules: a process limits how often it gives advice, and other tests may have reached the limit.
 vi.resetModules()
-const { KubernetesClient } = await import('../../src/kubernetes/client/client.ts')
-const { fromKubeConfig } = await import('../../src/kubernetes/credentials/kube-config.ts')
-const { LeaderElector } = await import('../../src/styles/leader-elector.ts')
-const { serviceAccount } = await import('../../src/kubernetes/credentials/service-account.ts')
-const { kubernetesStore } = await import('../../src/stores/kubernetes.ts')
+const { KubernetesClient } = await import('../../src/clients/kubernetes/client.ts')
+const { fromKubeConfig } = await import('../../src/clients/kubernetes/credentials/kube-config.ts')
+const { LeaderElector } = await import('../../src/api/leader-elector.ts')
+const { serviceAccount } = await import('../../src/clients/kubernetes/credentials/service-account.ts')
+const { kubernetesStore } = await import('../../src/stores/kubernetes/index.ts')
 
 const { write } = folderOfFiles()
 const options = { leaseName: 'my-app', identity: 'pod-a', callbacks: { onStartedLeading: () => undefined } }

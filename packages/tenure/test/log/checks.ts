@@ -7,14 +7,14 @@ import { faultyStore, type FaultyStore } from '../faulty-store.ts'
 export interface Library {
   readonly index: typeof import('../../src/index.ts')
   readonly jobs: typeof import('../../src/jobs/index.ts')
-  readonly ttl: typeof import('../../src/stores/memory-ttl.ts')
+  readonly ttl: typeof import('../../src/store-kit/memory-ttl-storage.ts')
   readonly testing: typeof import('../../src/testing/index.ts')
 }
 
 export const libraryFiles = {
   index: 'index.ts',
   jobs: 'jobs/index.ts',
-  ttl: 'stores/memory-ttl.ts',
+  ttl: 'store-kit/memory-ttl-storage.ts',
   testing: 'testing/index.ts',
 } satisfies Record<keyof Library, string>
 

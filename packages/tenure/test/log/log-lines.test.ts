@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { inWords, LogLines } from '../../src/log-lines.ts'
+import { inWords, LogLines } from '../../src/log/rate-limited-log.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { memoryLog } from './checks.ts'
 

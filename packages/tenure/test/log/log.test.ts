@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import * as index from '../../src/index.ts'
 import * as jobs from '../../src/jobs/index.ts'
-import * as ttl from '../../src/stores/memory-ttl.ts'
+import * as ttl from '../../src/store-kit/memory-ttl-storage.ts'
 import * as testing from '../../src/testing/index.ts'
 import { faultyStore } from '../faulty-store.ts'
 import { checks, memoryLog, type Library } from './checks.ts'

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
-import { ApiError } from '../../src/kubernetes/client/api-error.ts'
+import { ApiError } from '../../src/clients/kubernetes/api-error.ts'
 import type { Resources, StatusPatch } from '../../src/multicluster/resources.ts'
 import { follow } from '../outcome.ts'
 import { call, claimOf, grantOf, heldClaim, key, rejected, Scene, timeoutMs, type Checks } from './lock-scene.ts'

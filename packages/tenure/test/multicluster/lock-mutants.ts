@@ -81,7 +81,7 @@ export const lockMutations: readonly LockMutation[] = [
   },
   {
     name: 'a call replaces the request of another call in flight',
-    file: 'multicluster/lanes.ts',
+    file: 'multicluster/slots.ts',
     find: 'while (this.#taken.has(lane)) lane++',
     replace: '',
     caughtBy: 'concurrent calls use separate slots, and calls beyond eight wait for a slot',

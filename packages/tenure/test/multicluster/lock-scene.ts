@@ -1,6 +1,6 @@
 import { deepEqual, equal, fail, match, ok } from 'node:assert/strict'
-import { isTenureError, type TenureError } from '../../src/errors.ts'
-import type { AcquireClaim, HeldClaim, LeaseRecord, LeaseStore } from '../../src/lease-store.ts'
+import { isTenureError, type TenureError } from '../../src/common/errors.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, LeaseStore } from '../../src/engine/lease-store.ts'
 import { memoryResources } from '../../src/multicluster/memory-resources.ts'
 import type { relayedStore } from '../../src/multicluster/relayed-store.ts'
 import type { MultiClusterAnswer, MultiClusterLease, RelayedRecord } from '../../src/multicluster/resource.ts'

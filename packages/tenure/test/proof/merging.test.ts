@@ -3,12 +3,12 @@
  * other.
  */
 import { expect, test } from 'vitest'
-import { memoryWith } from '../../src/election-fields.ts'
+import { memoryWith } from '../../src/engine/election-fields.ts'
 import { setupOf, type ExploreOptions } from '../../src/simulation/explore.ts'
-import { noCounts } from '../../src/simulation/explore/course.ts'
+import { noCounts } from '../../src/simulation/explore/checker.ts'
 import { Encoding, inPlace } from '../../src/simulation/explore/encoding.ts'
-import { serverWith, slotWith } from '../../src/simulation/explore/scene-fields.ts'
-import { firstScene, type Scene, type Setup, type Slot } from '../../src/simulation/explore/scene.ts'
+import { serverWith, slotWith } from '../../src/simulation/explore/model-state-fields.ts'
+import { firstScene, type Scene, type Setup, type Slot } from '../../src/simulation/explore/model-state.ts'
 import { expand } from '../../src/simulation/explore/transitions.ts'
 import { Random } from '../../src/simulation/random.ts'
 import { later } from '../simulation/later.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { resolveTimings } from '../../src/timings.ts'
-import { noCounts } from '../../src/simulation/explore/course.ts'
+import { resolveTimings } from '../../src/engine/timings.ts'
+import { noCounts } from '../../src/simulation/explore/checker.ts'
 import { Encoding } from '../../src/simulation/explore/encoding.ts'
 import {
   exploredFaults,
@@ -8,7 +8,7 @@ import {
   leaseDurationMs,
   type Scene,
   type Setup,
-} from '../../src/simulation/explore/scene.ts'
+} from '../../src/simulation/explore/model-state.ts'
 import { expand } from '../../src/simulation/explore/transitions.ts'
 
 const setup: Setup = {

@@ -6,7 +6,7 @@ export interface EngineMutant extends Mutation {
   readonly in?: Omit<SimulationOptions, 'seed'>
 }
 
-const election = 'election.ts'
+const election = 'engine/election.ts'
 
 export const engineMutants: readonly EngineMutant[] = [
   {
@@ -31,13 +31,13 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'release the record that the store shows instead of the own grant',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '  const record = matching(current, claim)\n  return record ?',
     replace: '  void claim\n  const record = current.record\n  return record ?',
   },
   {
     name: 'do not raise the term',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'const term = claim.afterTerm + 1',
     replace: 'const term = Math.max(1, claim.afterTerm)',
   },
@@ -49,7 +49,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'grant the same attempt again after a release',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '  if (record?.attempt === claim.attempt) {',
     replace: '  if (record?.attempt === claim.attempt && !record.released) {',
     also: [
@@ -62,17 +62,17 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'trust the wall clock',
-    file: 'elector.ts',
+    file: 'engine/elector.ts',
     find: '    const clock = this.#clock\n    const nowMs = this.#clock.monotonicMs()',
     replace: '    const clock = this.#clock\n    const nowMs = this.#clock.wallMs()',
     also: [
       {
-        file: 'elector.ts',
+        file: 'engine/elector.ts',
         find: 'this.#clock.setTimer(atMs - nowMs, callback)',
         replace: 'this.#clock.setTimer(atMs - this.#clock.wallMs(), callback)',
       },
       {
-        file: 'elector.ts',
+        file: 'engine/elector.ts',
         find: '  #heldMs(): number {\n    const nowMs = this.#clock.monotonicMs()',
         replace: '  #heldMs(): number {\n    const nowMs = this.#clock.wallMs()',
       },
@@ -80,13 +80,13 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'treat a wall clock that was set as a sleep',
-    file: 'sleep-meter.ts',
+    file: 'engine/sleep-meter.ts',
     find: 'const sleptMs = bootMs - nowMs - this.#bootAheadMs',
     replace: 'const sleptMs = 0 * bootMs + this.#sleptMs + Math.abs(wallMs - nowMs - this.#wallAheadMs)',
   },
   {
     name: 'do not count time asleep',
-    file: 'sleep-meter.ts',
+    file: 'engine/sleep-meter.ts',
     find: '    this.#sleptMs = sleptMs\n',
     replace: '    void sleptMs\n',
   },
@@ -96,8 +96,8 @@ export const engineMutants: readonly EngineMutant[] = [
     find: '      if (flight?.id !== input.call) return',
     replace: '      if (!flight) return',
     also: [
-      { file: 'driver.ts', find: '    if (this.flight !== call) return false\n', replace: '' },
-      { file: 'elector.ts', find: 'if (reason) flight?.controller.abort(reason)', replace: 'void reason' },
+      { file: 'engine/driver.ts', find: '    if (this.flight !== call) return false\n', replace: '' },
+      { file: 'engine/elector.ts', find: 'if (reason) flight?.controller.abort(reason)', replace: 'void reason' },
     ],
     in: { faults: ['fading'] },
   },
@@ -112,13 +112,13 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'end leadership with a flag that a timer clears',
-    file: 'election-state.ts',
+    file: 'engine/election-state.ts',
     find: "return state.phase === 'leading' && heldMs < deadlineOf(state)",
     replace: "return state.phase === 'leading' && heldMs < Infinity",
   },
   {
     name: 'abort the signal only by a timer',
-    file: 'leadership.ts',
+    file: 'engine/leadership.ts',
     find: '      else answerByClock(this.#controller.signal, () => void this.isLeader())\n',
     replace: '',
     in: { faults: ['pause'] },
@@ -131,7 +131,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'run a round of work that the elector does not track',
-    file: 'styles/manager.ts',
+    file: 'api/manager.ts',
     find: '    leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))\n',
     replace: '',
   },
@@ -216,7 +216,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'grant a lease although a later term is known',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: '  if (current.highestTerm > claim.afterTerm) return { answer: refused(current) }\n',
     replace: '',
   },
@@ -228,7 +228,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'read again before the compare-and-swap of a takeover',
-    file: 'stores/rules.ts',
+    file: 'store-kit/rules.ts',
     find: 'if ((record?.version ?? absentVersion) === expiredVersion) return true',
     replace: 'if (expiredVersion !== undefined) return true',
   },
@@ -254,7 +254,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'draw attempt ids from state that clones share',
-    file: 'elector.ts',
+    file: 'engine/elector.ts',
     find: 'fresh: () => clock.randomId(),',
     replace: 'fresh: () => `${this.identity}.${this.#state.calls}`,',
     in: { faults: ['clone', 'step-down'] },
@@ -282,7 +282,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'ignore drift',
-    file: 'timings.ts',
+    file: 'engine/timings.ts',
     find: 'return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)',
     replace: 'return leaseDurationMs * (1 + 0 * driftRatio) * 1.05',
   },
@@ -301,7 +301,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'spin while a release must be retried',
-    file: 'election-state.ts',
+    file: 'engine/election-state.ts',
     find: '(s.ending?.voluntary && !releasing)',
     replace: 's.ending?.voluntary',
     in: { faults: ['errors', 'stop', 'step-down'] },
@@ -335,7 +335,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'write the decision over a newer state',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'await server.swap(election, over, verdict.write, left())',
     replace: 'await server.swap(election, await server.find(election, call), verdict.write, left())',
     in: { store: 'swap-watched' },

@@ -6,7 +6,7 @@ import { engineMutants } from './engine-mutants.ts'
 /** The default limit of states within which the model checker must detect a mutant. */
 export const mutantStates = 60_000
 
-const election = 'election.ts'
+const election = 'engine/election.ts'
 
 /** Mutants that need no fleet: something never ends, or ends without a cause. */
 const endings: readonly Mutation[] = [
@@ -48,7 +48,7 @@ const endings: readonly Mutation[] = [
 export const mutants: readonly Mutation[] = [
   ...engineMutants,
   ...endings,
-  ...storeMutations.filter(({ file }) => file === 'stores/rules.ts'),
+  ...storeMutations.filter(({ file }) => file === 'store-kit/rules.ts'),
 ]
 
 const polled: ExploreOptions = { watch: false, leaseTicks: 6 }

@@ -1,4 +1,4 @@
-import type { Fields } from '../../src/election-fields.ts'
+import type { Fields } from '../../src/engine/election-fields.ts'
 
 const same = <T>(value: T) => value
 

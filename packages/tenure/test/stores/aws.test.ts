@@ -2,10 +2,10 @@ import { DynamoDB, DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { S3, S3Client } from '@aws-sdk/client-s3'
 import { describe, expect, test } from 'vitest'
 import { awsFailure } from '../../src/stores/aws/failures.ts'
-import { findingsOfTable } from '../../src/stores/dynamodb/inspection.ts'
-import { dynamodbStore, type DynamoDBApi } from '../../src/stores/dynamodb.ts'
+import { findingsOfTable } from '../../src/stores/dynamodb/diagnostics.ts'
+import { dynamodbStore, type DynamoDBApi } from '../../src/stores/dynamodb/index.ts'
 import { openStore } from '../../src/stores/index.ts'
-import { s3Store, type S3Api } from '../../src/stores/s3.ts'
+import { s3Store, type S3Api } from '../../src/stores/s3/index.ts'
 
 const config = { region: 'eu-central-1' }
 

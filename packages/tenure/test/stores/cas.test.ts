@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
-import type { AcquireClaim } from '../../src/lease-store.ts'
-import { casStore, type CompareAndSwap } from '../../src/stores/cas.ts'
+import type { AcquireClaim } from '../../src/engine/lease-store.ts'
+import { casStore, type CompareAndSwap } from '../../src/store-kit/cas-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { CasMap } from '../conformance/cas-map.ts'
 

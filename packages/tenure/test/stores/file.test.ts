@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
 import { encodeDuration } from '../../src/stores/file/file-format.ts'
 import { LeaseFiles } from '../../src/stores/file/lease-files.ts'
-import { fileStore, type FileStoreOptions } from '../../src/stores/file.ts'
+import { fileStore, type FileStoreOptions } from '../../src/stores/file/index.ts'
 import { manualClock } from '../conformance/manual-clock.ts'
 import { call, claim, files, grant, openStore, temporaryDirectory } from './file/fixtures.ts'
 

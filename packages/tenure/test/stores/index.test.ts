@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { AcquireClaim } from '../../src/lease-store.ts'
+import type { AcquireClaim } from '../../src/engine/lease-store.ts'
 import { openStore, redactedUrl } from '../../src/stores/index.ts'
 
 const call = { signal: new AbortController().signal }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { AcquireClaim, HeldClaim, LeaseRecord, LeaseStore } from '../../src/lease-store.ts'
-import { kubernetesStore } from '../../src/stores/kubernetes.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, LeaseStore } from '../../src/engine/lease-store.ts'
+import { kubernetesStore } from '../../src/stores/kubernetes/index.ts'
 import { clientFor } from '../kubernetes/client/tls-server.ts'
 import { serveLeases } from '../kubernetes/lease-api-server.ts'
 

@@ -23,13 +23,13 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     // On its own this would only shorten leases, because the holder uses the duration in the Lease.
     also: [
       {
-        file: 'stores/swap.ts',
+        file: 'store-kit/compare-and-swap-store.ts',
         find: 'if (second?.ok) return granted(second.found.record, claim)',
         replace:
           'if (second?.ok) return granted({ ...second.found.record, leaseDurationMs: claim.leaseDurationMs }, claim)',
       },
       {
-        file: 'stores/swap.ts',
+        file: 'store-kit/compare-and-swap-store.ts',
         find: 'if (first?.ok) return granted(first.found.record, claim)',
         replace:
           'if (first?.ok) return granted({ ...first.found.record, leaseDurationMs: claim.leaseDurationMs }, claim)',
@@ -39,7 +39,7 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
   },
   {
     name: 'a release releases whatever record it finds',
-    file: 'stores/judged.ts',
+    file: 'store-kit/locking-store.ts',
     find: '(current) => judgeRelease(current, claim))',
     replace:
       '({ record, ...current }) => record ? { write: { ...record, released: true } } : judgeRelease({ ...current, record }, claim))',
@@ -47,7 +47,7 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
   },
   {
     name: 'a takeover overwrites a version that was just read instead of the expired one',
-    file: 'stores/swap.ts',
+    file: 'store-kit/compare-and-swap-store.ts',
     find: 'await swap(guessed, judge(guessed))',
     replace: 'await swap(await server.find(election, call), judge(guessed))',
     caughtBy: 'a takeover is refused when the record was renewed after it was read',
@@ -61,7 +61,7 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
   },
   {
     name: 'a refused write counts as applied',
-    file: 'stores/kubernetes.ts',
+    file: 'stores/kubernetes/index.ts',
     find: 'if (overtaken) return { ok: false }',
     replace:
       "if (overtaken) return { ok: true, found: decodeLease({ ...body, metadata: { resourceVersion: '1' } }, election) }",

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Elector } from '../../src/elector.ts'
-import { kubernetesStore } from '../../src/stores/kubernetes.ts'
+import { Elector } from '../../src/engine/elector.ts'
+import { kubernetesStore } from '../../src/stores/kubernetes/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { clientFor, serve } from '../kubernetes/client/tls-server.ts'
 

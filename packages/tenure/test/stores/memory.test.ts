@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 describe('memoryStore', () => {

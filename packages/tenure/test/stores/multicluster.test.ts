@@ -3,7 +3,7 @@ import { storeConformance } from '../../src/conformance/index.ts'
 import { memoryResources } from '../../src/multicluster/memory-resources.ts'
 import { relayedStore } from '../../src/multicluster/relayed-store.ts'
 import { simulatedSwap } from '../../src/simulation/simulated-swap.ts'
-import { swapStore } from '../../src/stores/swap.ts'
+import { swapStore } from '../../src/store-kit/compare-and-swap-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { startRelay } from '../multicluster/honest-relay.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import type { Outcome } from '../../src/lease-store.ts'
-import { objectStore, type Kind, type ObjectPlace } from '../../src/stores/objects.ts'
+import { systemClock } from '../../src/common/clock.ts'
+import type { Outcome } from '../../src/engine/lease-store.ts'
+import { objectStore, type Kind, type ObjectPlace } from '../../src/store-kit/two-object-store.ts'
 import { call } from '../outcome.ts'
 
 /** Objects in memory with compare-and-swap, and a hook for what another process does in between. */

@@ -13,7 +13,7 @@ import {
   type PostgresConnection,
   type PostgresQueryClient,
   type PostgresStoreOptions,
-} from '../../src/stores/postgres.ts'
+} from '../../src/stores/postgres/index.ts'
 
 // The type checker verifies this test.
 test('postgresStore accepts the common clients unchanged', () => {

@@ -53,7 +53,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
   },
   {
     name: 'the highest term is lost with the record',
-    file: 'stores/postgres.ts',
+    file: 'stores/postgres/index.ts',
     find: 'const kept = keptIn(election, row)',
     replace: 'const kept = record && keptIn(election, row)',
     caughtBy: 'the highest term survives the removal of its record',
@@ -67,7 +67,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
   },
   {
     name: 'a refusal returns the guessed state',
-    file: 'stores/postgres.ts',
+    file: 'stores/postgres/index.ts',
     find: 'if (!row) return { ok: false }',
     replace: 'if (!row) return { ok: false, found: over }',
     caughtBy: 'a refusal returns the leader to a candidate that has read nothing',
@@ -144,7 +144,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
   },
   {
     name: "a grant inside another program's transaction is accepted",
-    file: 'stores/postgres/standing.ts',
+    file: 'stores/postgres/commit-check.ts',
     find: "if (status !== 'T' && status !== 'E') return answer",
     replace: "if (status !== 'never') return answer",
     caughtBy: 'nothing is granted in a transaction that may be rolled back',
@@ -162,14 +162,14 @@ export const postgresMutations: readonly PostgresMutation[] = [
 export const postgresFailoverMutations: readonly PostgresFailoverMutation[] = [
   {
     name: 'a commit whose wait for the standby was canceled counts as durable',
-    file: 'stores/postgres/standing.ts',
+    file: 'stores/postgres/commit-check.ts',
     find: 'if (cancelled !== undefined) throw',
     replace: "if (cancelled === '') throw",
     by: 'cancelled',
   },
   {
     name: 'a commit that was released from its wait for the standby counts as durable',
-    file: 'stores/postgres/standing.ts',
+    file: 'stores/postgres/commit-check.ts',
     find: "if (!isSameConfiguration(before, String(seen?.['waited']))) throw",
     replace: "if (before === '') throw",
     by: 'released',
@@ -190,7 +190,7 @@ export const postgresFailoverMutations: readonly PostgresFailoverMutation[] = [
   },
   {
     name: 'a record that only the primary has counts as a grant',
-    file: 'stores/postgres.ts',
+    file: 'stores/postgres/index.ts',
     find: '!this.#unsettled.has(election)',
     replace: "!this.#unsettled.has('nothing')",
     by: 'cancelled',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeRecord, encodeRecord } from '../../src/stores/record.ts'
+import { decodeRecord, encodeRecord } from '../../src/store-kit/record.ts'
 
 const draft = {
   election: 'jobs',

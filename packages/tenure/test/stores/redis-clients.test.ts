@@ -8,8 +8,8 @@ import {
   type createSentinel as createSentinel5,
 } from 'redis-5'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import type { InspectableStore } from '../../src/stores/finding.ts'
-import { redisStore, type IoredisClient, type NodeRedisStoreClient, type RedisClient } from '../../src/stores/redis.ts'
+import type { InspectableStore } from '../../src/store-kit/diagnostics.ts'
+import { redisStore, type IoredisClient, type NodeRedisStoreClient, type RedisClient } from '../../src/stores/redis/index.ts'
 
 // The type checker verifies this test.
 test('redisStore accepts the clients, clusters and sentinels of every supported version', () => {

@@ -7,7 +7,7 @@ export interface RedisMutation extends Mutation {
 }
 
 const script = 'stores/redis/script.ts'
-const store = 'stores/redis.ts'
+const store = 'stores/redis/index.ts'
 
 /** A real Redis must reveal every one of these. */
 export const redisMutations: readonly RedisMutation[] = [
@@ -83,7 +83,7 @@ export const redisMutations: readonly RedisMutation[] = [
   },
   {
     name: 'a server that evicts keys is accepted',
-    file: 'stores/redis/examiner.ts',
+    file: 'stores/redis/server-checks.ts',
     find: "if (policy.startsWith('allkeys-')) throw",
     replace: "if (policy === 'allkeys') throw",
     caughtBy: 'a server that evicts keys is refused',
@@ -149,14 +149,14 @@ export const redisMutations: readonly RedisMutation[] = [
   },
   {
     name: 'a writable replica is accepted',
-    file: 'stores/redis/examiner.ts',
+    file: 'stores/redis/server-checks.ts',
     find: "if (answers.get('role') === 'slave') throw",
     replace: "if (answers.get('role') === 'replica') throw",
     caughtBy: 'a writable replica is refused',
   },
   {
     name: 'a server is checked only once',
-    file: 'stores/redis/examiner.ts',
+    file: 'stores/redis/server-checks.ts',
     find: 'if (last && nowMs - last.atMs < examinedForMs) return',
     replace: 'if (last) return',
     caughtBy: "the server's settings are checked again periodically",

@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
 import { simulatedSwap } from '../../src/simulation/simulated-swap.ts'
-import { swapStore } from '../../src/stores/swap.ts'
+import { swapStore } from '../../src/store-kit/compare-and-swap-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 describe('swapStore over a server that keeps the highest term separately and returns the state with a refusal', () => {

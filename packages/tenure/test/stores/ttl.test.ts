@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
-import { Elector } from '../../src/elector.ts'
-import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../src/lease-store.ts'
-import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
-import { ttlLease, ttlStore, type TtlStorage } from '../../src/stores/ttl.ts'
+import { Elector } from '../../src/engine/elector.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../src/engine/lease-store.ts'
+import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
+import { ttlLease, ttlStore, type TtlStorage } from '../../src/store-kit/ttl-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 const call = { signal: new AbortController().signal }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ElectionEvent, ElectionsOptions, TtlStorage } from '../../src/index.ts'
-import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
-import { createElections } from '../../src/styles/elections.ts'
+import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
+import { createElections } from '../../src/api/elections.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { follow, never } from '../outcome.ts'
 

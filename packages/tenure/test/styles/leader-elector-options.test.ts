@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import * as library from '../../src/index.ts'
-import * as kubernetes from '../../src/kubernetes/index.ts'
-import { LeaderElector } from '../../src/styles/leader-elector.ts'
-import { timingsLikeClientGo } from '../../src/styles/leader-elector-options.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
-import { timingsOf } from '../../src/timings.ts'
+import * as kubernetes from '../../src/api/kubernetes.ts'
+import { LeaderElector } from '../../src/api/leader-elector.ts'
+import { timingsLikeClientGo } from '../../src/api/leader-elector-options.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { timingsOf } from '../../src/engine/timings.ts'
 
 const good = {
   store: memoryStore(),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StoreElectorOptions } from '../../src/index.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { cutOff, type Verb } from '../faulty-store.ts'
 import { stallable } from '../stallable-clock.ts'

@@ -1,6 +1,6 @@
 import type { ElectionEvent, Leadership, LeaseStore, StoreElectorOptions } from '../../src/index.ts'
-import { memoryStore } from '../../src/stores/memory.ts'
-import { LeaderElector } from '../../src/styles/leader-elector.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { LeaderElector } from '../../src/api/leader-elector.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { faultyStore, withoutWatch, type FaultyStore } from '../faulty-store.ts'
 import { follow, type Outcome } from '../outcome.ts'

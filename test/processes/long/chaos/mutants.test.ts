@@ -87,7 +87,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'belief counts from the reply',
     scenario: 'replies are slow, then calls hang',
-    edits: [{ file: 'election.ts', find: 'sentAtMs: flight.sentAtMs,', replace: 'sentAtMs: heldNow(s),' }],
+    edits: [{ file: 'engine/election.ts', find: 'sentAtMs: flight.sentAtMs,', replace: 'sentAtMs: heldNow(s),' }],
     finds: /still led/,
   },
   {
@@ -95,7 +95,7 @@ const mutants: readonly Mutant[] = [
     scenario: 'a release arrives late',
     edits: [
       {
-        file: 'stores/rules.ts',
+        file: 'store-kit/rules.ts',
         find: 'const record = matching(current, claim)\n  return record ?',
         replace: 'void claim\n  const { record } = current\n  return record ?',
       },
@@ -107,12 +107,12 @@ const mutants: readonly Mutant[] = [
     scenario: 'the sign of life is deleted',
     edits: [
       {
-        file: 'stores/file/sign-of-life.ts',
+        file: 'stores/file/liveness-socket.ts',
         find: "=== 'ECONNREFUSED' ? 'refused' : 'unknown'",
         replace: "? 'refused' : 'refused'",
       },
       {
-        file: 'stores/file/sign-of-life.ts',
+        file: 'stores/file/liveness-socket.ts',
         find: "found.inode === address.inode ? 'dead' : 'unknown'",
         replace: "found.inode ? 'dead' : 'dead'",
       },
@@ -124,7 +124,7 @@ const mutants: readonly Mutant[] = [
     scenario: 'the leader is paused',
     edits: [
       {
-        file: 'election-state.ts',
+        file: 'engine/election-state.ts',
         find: "return state.phase === 'leading' && heldMs < deadlineOf(state)",
         replace: "return state.phase === 'leading' && heldMs < Infinity",
       },
@@ -134,7 +134,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'the signal does not abort',
     scenario: 'the leader is paused',
-    edits: [{ file: 'leadership.ts', find: '#controller?.abort(this.#loss)', replace: '#controller?.signal' }],
+    edits: [{ file: 'engine/leadership.ts', find: '#controller?.abort(this.#loss)', replace: '#controller?.signal' }],
     finds: /before it had ended/,
   },
   {
@@ -147,7 +147,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'the socket of a dead leader is not removed',
     scenario: 'the leader is killed',
-    edits: [{ file: 'stores/file.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' }],
+    edits: [{ file: 'stores/file/index.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' }],
     finds: /\.sock was left behind/,
   },
   {
@@ -155,7 +155,7 @@ const mutants: readonly Mutant[] = [
     scenario: 'the leader is killed',
     edits: [
       { file: '../../internal/src/clock.ts', find: 'if (background)', replace: 'if (delayMs < 0)' },
-      { file: 'sleep-meter.ts', find: '    this.#leaders.delete(leader)\n', replace: '    if (leader) return\n' },
+      { file: 'engine/sleep-meter.ts', find: '    this.#leaders.delete(leader)\n', replace: '    if (leader) return\n' },
     ],
     finds: /ended: SIGKILL/,
   },

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { storeConformance } from '../../../../packages/tenure/src/conformance/index.ts'
-import type { AcquireClaim } from '../../../../packages/tenure/src/lease-store.ts'
-import * as sound from '../../../../packages/tenure/src/stores/service.ts'
+import type { AcquireClaim } from '../../../../packages/tenure/src/engine/lease-store.ts'
+import * as sound from '../../../../packages/tenure/src/stores/service/index.ts'
 import { loadMutant } from '../../../mutants/mutant.ts'
 import { passes } from '../../../mutants/passes.ts'
 import { serviceMutations } from '../../../../packages/tenure/test/stores/service/mutants.ts'
@@ -122,7 +122,7 @@ function find(name: string, library: Library): () => Promise<void> {
 test.for(serviceMutations.map((mutation) => [mutation.name, mutation] as const))(
   'a real service detects the service store mutant: %s',
   async ([, mutation]) => {
-    const { broken } = await loadMutant<{ broken: Library }>(mutation, { broken: 'stores/service.ts' })
+    const { broken } = await loadMutant<{ broken: Library }>(mutation, { broken: 'stores/service/index.ts' })
     expect(await passes(find(mutation.caughtBy, sound))).toBe(true)
     expect(await passes(find(mutation.caughtBy, broken))).toBe(false)
   },

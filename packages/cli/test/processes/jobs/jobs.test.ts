@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { lead } from '../../../../tenure/src/index.ts'
 import { createJobs } from '../../../../tenure/src/jobs/index.ts'
-import { fileStore } from '../../../../tenure/src/stores/file.ts'
+import { fileStore } from '../../../../tenure/src/stores/file/index.ts'
 import { linesOf, run, temporaryFolder } from '../../tenure.ts'
 
 const folder = () => join(temporaryFolder(), 'leases')

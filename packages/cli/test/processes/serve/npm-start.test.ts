@@ -11,7 +11,7 @@ function family(pid: number): number[] {
 }
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  'npm start ends on %s with the service, which used to run on without npm',
+  'npm start ends together with the service on %s, so the service does not keep running without npm',
   async (name) => {
     const child = spawn(
       'npm',

@@ -1,5 +1,5 @@
 /** Attempts of heartbeats, and what they were made of: a scene is kept with other generations and names than it had. */
-import { attemptOf } from '../../../src/document.ts'
+import { attemptOf } from '../../../src/spec-only-candidate.ts'
 
 interface Origin {
   readonly cluster: number

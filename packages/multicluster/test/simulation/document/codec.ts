@@ -2,7 +2,7 @@
  * What fields of a scene can mean. The same functions write and read: each gives back what it was given, or what was
  * written.
  */
-import { Words } from '../../../../tenure/src/simulation/explore/words.ts'
+import { Words } from '../../../../tenure/src/simulation/explore/interner.ts'
 
 /** Names one version of a record. */
 export interface Version {

@@ -3,10 +3,10 @@
  * order in which they appear, and of terms and generations it counts which is higher. Every field is named here.
  */
 import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
-import type { Heartbeat, Serving } from '../../../src/document.ts'
-import { newErrand } from '../../../src/errand.ts'
-import type { Confirmation, TrackedHeartbeat } from '../../../src/heartbeats.ts'
-import type { ElectionSights, VersionSight } from '../../../src/sights.ts'
+import type { Heartbeat, Serving } from '../../../src/spec-only-candidate.ts'
+import { newErrand } from '../../../src/pending-call.ts'
+import type { Confirmation, TrackedHeartbeat } from '../../../src/spec-only-heartbeats.ts'
+import type { ElectionSights, VersionSight } from '../../../src/observed-versions.ts'
 import { knownAttempt, renewTimeOf } from './attempts.ts'
 import type { Codec } from './codec.ts'
 import { Reader } from './reader.ts'

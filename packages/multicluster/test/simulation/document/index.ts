@@ -3,7 +3,7 @@
  * and time, with at most so many faults, for unlimited time. It runs the real decisions: `document.ts`, `heartbeats.ts`,
  * `status.ts` and `sights.ts`, and the rules of stores.
  */
-import { systemClock } from '../../../../tenure/src/clock.ts'
+import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import { search, type Found, type Violation, type World } from '../../../../tenure/src/simulation/explore/search.ts'
 import { noCounts, violationOf, type DocumentCounts } from './course.ts'
 import { Encoding } from './encoding.ts'

@@ -9,8 +9,8 @@ export interface DocumentMutant extends Mutation {
 /** How many states may be known before a mutant must have been found. */
 export const documentMutantStates = 3_000
 
-const document = { package: 'multicluster', file: 'document.ts' } as const
-const heartbeats = { package: 'multicluster', file: 'heartbeats.ts' } as const
+const document = { package: 'multicluster', file: 'spec-only-candidate.ts' } as const
+const heartbeats = { package: 'multicluster', file: 'spec-only-heartbeats.ts' } as const
 /** Candidates that wait for a confirmation for longer than client-go does. */
 const patient = { waitTicks: 8 } as const
 

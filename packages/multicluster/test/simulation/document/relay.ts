@@ -1,5 +1,5 @@
 /** One relay: what the real one does around its decisions, which are the real ones. Time is 0. */
-import type { LeaseRecord } from '../../../../tenure/src/lease-store.ts'
+import type { LeaseRecord } from '../../../../tenure/src/engine/lease-store.ts'
 import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
 import { globalRecord } from '../../../src/answer.ts'
 import {
@@ -11,11 +11,11 @@ import {
   type Moment,
   type Place,
   type Step,
-} from '../../../src/document.ts'
-import { drop, dueMs } from '../../../src/errand.ts'
-import { Heartbeats } from '../../../src/heartbeats.ts'
-import { shownBy } from '../../../src/passing-on.ts'
-import { expiredVersionOf, withSight } from '../../../src/sights.ts'
+} from '../../../src/spec-only-candidate.ts'
+import { drop, dueMs } from '../../../src/pending-call.ts'
+import { Heartbeats } from '../../../src/spec-only-heartbeats.ts'
+import { shownBy } from '../../../src/relayed-acquire.ts'
+import { expiredVersionOf, withSight } from '../../../src/observed-versions.ts'
 import { judgeStatus, type Knowledge } from '../../../src/status.ts'
 import { clusterName, election, tickMs, type Answer, type RelaySlot, type Setup } from './scene.ts'
 

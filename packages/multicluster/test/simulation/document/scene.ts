@@ -2,12 +2,12 @@
  * What is explored: candidates that know only the document, the resources of their clusters, relays, and the global store,
  * at one moment. Data only. Every clock says 0 now.
  */
-import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/lease-store.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
-import type { Serving, Step } from '../../../src/document.ts'
-import type { Heartbeats } from '../../../src/heartbeats.ts'
+import type { Serving, Step } from '../../../src/spec-only-candidate.ts'
+import type { Heartbeats } from '../../../src/spec-only-heartbeats.ts'
 import { knownAttempt, renewTimeOf } from './attempts.ts'
-import { nothingSeen, type ElectionSights } from '../../../src/sights.ts'
+import { nothingSeen, type ElectionSights } from '../../../src/observed-versions.ts'
 
 /** What may go wrong. */
 export const documentFaults = [

@@ -1,7 +1,7 @@
 /** What of a scene is about the global store: records, calls and answers. */
-import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/lease-store.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 import type { RelayedRecord } from '../../../../tenure/src/multicluster/resource.ts'
-import type { Step } from '../../../src/document.ts'
+import type { Step } from '../../../src/spec-only-candidate.ts'
 import type { GlobalCall } from '../../../src/request.ts'
 import type { Codec, Version } from './codec.ts'
 import { clusterNames, election, type Answer, type Claimed } from './scene.ts'

@@ -1,5 +1,5 @@
 /** A candidate as go/multiclusterlease/campaign.go has it, with the timing of client-go. */
-import type { Outcome } from '../../../../tenure/src/lease-store.ts'
+import type { Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 import { withAt, type Candidate, type Request, type Scene, type Setup, type Waits } from './scene.ts'
 
 const election = 'e'

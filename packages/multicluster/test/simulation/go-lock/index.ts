@@ -2,10 +2,10 @@
  * Explores candidates with the Go lock: every order of requests, answers and time, with at most so many faults, for
  * unlimited time. The store has the real rules of stores.
  */
-import { systemClock } from '../../../../tenure/src/clock.ts'
-import type { LeaseRecord, Outcome } from '../../../../tenure/src/lease-store.ts'
+import { systemClock } from '../../../../tenure/src/common/clock.ts'
+import type { LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 import { search, type Found, type World } from '../../../../tenure/src/simulation/explore/search.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew } from '../../../../tenure/src/stores/rules.ts'
+import { granted, judgeAcquire, judgeRelease, judgeRenew } from '../../../../tenure/src/store-kit/rules.ts'
 import { givesUp, releases, sends, takes } from './candidate.ts'
 import { readScene, writeScene } from './encoding.ts'
 import {

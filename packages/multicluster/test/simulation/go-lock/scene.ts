@@ -3,7 +3,7 @@
  * All times are in ticks, relative to now. Relays are only the time that a request and its answer take: nothing that a
  * candidate believes depends on what a relay remembers, and no relay can watch a version for longer than it exists.
  */
-import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/lease-store.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 
 /** What may go wrong. */
 export const lockFaults = ['late', 'lost', 'unheard', 'doubled', 'stall', 'crash', 'stop'] as const

@@ -167,8 +167,8 @@ describe('keys that make no sense', () => {
 
   test.each<[string, unknown, RegExp]>([
     ['no JSON', '{ "keys": [', /keysFile/],
-    ['nothing', '', /no key/],
-    ['no keys', { keys: [] }, /no key/],
+    ['nothing', '', /no signing key/],
+    ['no keys', { keys: [] }, /no signing key/],
     ['a private key', jwkOf(one.privateKey), /private/],
     ['a private key in PEM', one.privateKey.export({ type: 'pkcs8', format: 'pem' }), /private/],
     ['a certificate', makeCertificate().cert, /certificate; provide only the public key/],
@@ -179,10 +179,10 @@ describe('keys that make no sense', () => {
     ['a key that is no point', { keys: [{ ...first, x: 'AAAA' }] }, /cannot be used/],
     ['an RSA key of 1024 bits', { keys: [jwkOf(rsaKeys(1024).publicKey)] }, /less than 2048/],
     ['two keys by one name', { keys: [first, { ...second, kid: 'one' }] }, /two keys/],
-    ['a name that stands there twice', '{"keys":[],"keys":[]}', /twice/],
-    ['a key for encryption only', { keys: [{ ...first, use: 'enc' }] }, /no key/],
+    ['a name that stands there twice', '{"keys":[],"keys":[]}', /duplicate key/],
+    ['a key for encryption only', { keys: [{ ...first, use: 'enc' }] }, /no signing key/],
     ['a key that may not verify', { keys: [{ ...first, key_ops: ['sign'] }] }, /key_ops/],
-    ['a list', [first], /no key/],
+    ['a list', [first], /no signing key/],
   ])('are refused, and everything stays as it was: %s', async (_what, content, message) => {
     service.write('keys.json', content)
     await expect(service.running.reload()).rejects.toThrow(message)
@@ -419,7 +419,12 @@ describe('TLS that is read again', () => {
         /unknown field "root"/,
       ],
       ['a name twice', 'rights.json', { certificates: [{ san: 'DNS:a' }, { san: 'DNS:a' }] }, /twice/],
-      ['a field twice', 'rights.json', '{"certificates":[{"san":"DNS:a","admin":false,"admin":true}]}', /twice/],
+      [
+        'a field twice',
+        'rights.json',
+        '{"certificates":[{"san":"DNS:a","admin":false,"admin":true}]}',
+        /duplicate key/,
+      ],
       ['something beside the certificates', 'rights.json', { certificates: [], more: 1 }, /must be \{/],
       ['no list', 'rights.json', { certificates: {} }, /must be \{/],
     ])('leaves everything as it was if there is %s', async (_what, file, content, message) => {

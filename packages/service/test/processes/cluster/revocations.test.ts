@@ -94,7 +94,7 @@ test('a replica that cannot know lets nobody in by a token: it holds callers, th
   const cluster = new TestCluster(new MemoryStorage(), {})
   const one = await cluster.add()
   const { revocations } = follow(one)
-  const refused = { code: 'BACKEND_UNAVAILABLE', message: expect.stringContaining('is not known') as string }
+  const refused = { code: 'BACKEND_UNAVAILABLE', message: expect.stringContaining('are not known') as string }
   await expect(revocations.check(bearerOf('any'))).rejects.toMatchObject(refused)
   // Others are none of its business.
   expect(revocations.check(nobody)).toBeUndefined()

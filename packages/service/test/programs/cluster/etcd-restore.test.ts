@@ -9,7 +9,7 @@ import { passes } from '../../../../../test/mutants/passes.ts'
 import { etcd } from '../../../../../test/servers/etcd.ts'
 import { start } from '../../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { ConfirmedHead } from '../../../src/cluster/lost-tail.ts'
+import { ConfirmedHead } from '../../../src/replication/data-loss.ts'
 import { EtcdServer } from '../../../src/storage/etcd-server.ts'
 import { ServerStorage } from '../../../src/storage/server-storage.ts'
 import { answers, campaign, resign, startReplicas } from '../../cluster/process-scene.ts'
@@ -84,7 +84,7 @@ const [reported = ''] = Object.keys(checks)
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     name: 'a history that ends before what was seen is used as if nothing had happened',
-    file: 'etcd/client.ts',
+    file: 'clients/etcd/client.ts',
     find: 'this.#replacements += 1',
     replace: 'this.#replacements += 0',
     by: reported,
@@ -98,7 +98,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     package: 'service',
-    file: 'cluster/lost-tail.ts',
+    file: 'replication/data-loss.ts',
     name: 'a lower revision is not taken for a loss',
     find: ' || lostRestores !== undefined',
     replace: '',
@@ -106,7 +106,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     name: 'an operator is told to restart what knows of the loss',
-    file: 'etcd/client.ts',
+    file: 'clients/etcd/client.ts',
     find: "if (this.#replaced === 'refuse') return",
     replace: 'if (this.#replaced !== undefined) return',
     by: reported,
@@ -116,8 +116,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
 interface Mutant {
   readonly storage: typeof import('../../../src/storage/server-storage.ts')
   readonly server: typeof import('../../../src/storage/etcd-server.ts')
-  readonly tail: typeof import('../../../src/cluster/lost-tail.ts')
-  readonly library: typeof import('../../../../tenure/src/stores/etcd.ts')
+  readonly tail: typeof import('../../../src/replication/data-loss.ts')
+  readonly library: typeof import('../../../../tenure/src/stores/etcd/index.ts')
 }
 const termIn = ({ body }: Answer) => (body['leader'] as { term: number }).term
 
@@ -172,7 +172,7 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
       storage: '../../service/src/storage/server-storage.ts',
       server: '../../service/src/storage/etcd-server.ts',
       tail: '../../service/src/cluster/lost-tail.ts',
-      library: 'stores/etcd.ts',
+      library: 'stores/etcd/index.ts',
     })
     const parts = { ...mutant.storage, ...mutant.server, ...mutant.tail, ...mutant.library }
     expect(await passes(async () => checks[by]?.(parts))).toBe(false)

@@ -95,7 +95,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     name: 'a commit is taken for done whose wait for a replica was cancelled',
-    file: 'stores/postgres/standing.ts',
+    file: 'stores/postgres/commit-check.ts',
     find: 'if (cancelled !== undefined) throw',
     replace: "if (cancelled === '') throw",
     by: 'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it',

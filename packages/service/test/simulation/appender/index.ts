@@ -3,7 +3,7 @@
  * ends of a few replicas that follow one another, with at most so many faults, for unlimited time. It runs the real
  * decisions (`appender.ts`) and the real comparison of heads.
  */
-import { systemClock } from '../../../../tenure/src/clock.ts'
+import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import { search, type Found, type Violation, type World } from '../../../../tenure/src/simulation/explore/search.ts'
 import { Course, noCounts, type AppenderCounts } from './course.ts'
 import { readScene, writeScene } from './encoding.ts'

@@ -1,6 +1,6 @@
 import { isLabel, labelRule } from '@tenure/internal/names'
-import { invalidOption } from '../../errors.ts'
-import { encodeName } from '../../stores/encode-name.ts'
+import { invalidOption } from '../../common/errors.ts'
+import { encodeName } from '../../store-kit/encode-name.ts'
 
 const part = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?'
 /** The names that the API server accepts. It limits the length of the whole name, not of its parts. */

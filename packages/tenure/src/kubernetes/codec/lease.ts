@@ -2,9 +2,9 @@
  * Stores a record in a Lease, the object that client-go's electors use too. Holder, duration, times and term are the
  * Lease's own fields, so that both understand each other. The rest is in annotations, which client-go leaves unchanged.
  */
-import { TenureError } from '../../errors.ts'
-import type { LeaseRecord, Metadata } from '../../lease-store.ts'
-import type { Current, Draft } from '../../stores/rules.ts'
+import { TenureError } from '../../common/errors.ts'
+import type { LeaseRecord, Metadata } from '../../engine/lease-store.ts'
+import type { Current, Draft } from '../../store-kit/rules.ts'
 import { microTime } from '@tenure/internal/micro-time'
 import { isObject } from '@tenure/internal/objects'
 

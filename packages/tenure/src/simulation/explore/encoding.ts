@@ -8,12 +8,12 @@
  * dropped depends only on newer entries. These lists are therefore written last, when all names that appear elsewhere
  * are known.
  */
-import { memoryWith, sightWith, type Memory } from '../../election-fields.ts'
-import type { OwnAttempt, Settings, Sight } from '../../election-state.ts'
-import { absentVersion } from '../../lease-store.ts'
+import { memoryWith, sightWith, type Memory } from '../../engine/election-fields.ts'
+import type { OwnAttempt, Settings, Sight } from '../../engine/election-state.ts'
+import { absentVersion } from '../../engine/lease-store.ts'
 import { dead, FieldReader, FieldWriter, versionOf } from './fields.ts'
-import { messageWith, serverWith, slotWith } from './scene-fields.ts'
-import { leaseDurationMs, type Message, type RelaySlot, type Scene, type Setup, type Slot } from './scene.ts'
+import { messageWith, serverWith, slotWith } from './model-state-fields.ts'
+import { leaseDurationMs, type Message, type RelaySlot, type Scene, type Setup, type Slot } from './model-state.ts'
 
 /** Encodes and decodes model states. */
 export class Encoding {

@@ -1,6 +1,6 @@
 /** Encodes and decodes the fields of a model state by their meaning. Most fields take one byte. */
-import type { Fields } from '../../election-fields.ts'
-import { Words } from './words.ts'
+import type { Fields } from '../../engine/election-fields.ts'
+import { Words } from './interner.ts'
 
 /** Replaces every name that can never be matched again. */
 export const dead = '~'

@@ -1,12 +1,12 @@
 /** All possible next steps: messages arrive, timers fire, work settles, processes start and stop, time passes. */
-import type { Driver } from '../../driver.ts'
-import { TenureError } from '../../errors.ts'
-import type { Course } from './course.ts'
+import type { Driver } from '../../engine/driver.ts'
+import { TenureError } from '../../common/errors.ts'
+import type { Course } from './checker.ts'
 import { addPassingFaults, addRelayFaults, nameIn, relayArrivals } from './relay-moves.ts'
 import { abandoned, act, settle, withoutEvents } from './process.ts'
-import { arriveAtRelay, asked, relaysFor } from './between.ts'
+import { arriveAtRelay, asked, relaysFor } from './relay-model.ts'
 import { eventFor, handle, meddled } from './server.ts'
-import { down, isProcess, type Fault, type Message, type Process, type Scene, type Setup } from './scene.ts'
+import { down, isProcess, type Fault, type Message, type Process, type Scene, type Setup } from './model-state.ts'
 
 /** One possible step. */
 export interface Move {

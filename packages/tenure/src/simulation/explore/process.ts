@@ -1,10 +1,10 @@
 /** One elector of a model state, run by the real driver. */
-import { Driver } from '../../driver.ts'
-import { initialState, type Effect, type ElectionState } from '../../election-state.ts'
-import type { Course } from './course.ts'
+import { Driver } from '../../engine/driver.ts'
+import { initialState, type Effect, type ElectionState } from '../../engine/election-state.ts'
+import type { Course } from './checker.ts'
 import { nameOf } from './fields.ts'
 import { eventFor } from './server.ts'
-import { down, isProcess, type Message, type Process, type Scene, type Setup, type Slot } from './scene.ts'
+import { down, isProcess, type Message, type Process, type Scene, type Setup, type Slot } from './model-state.ts'
 
 /**
  * Runs one action of a process. `chance` returns each random number. `lands`: the call whose answer or failure arrives;

@@ -1,7 +1,7 @@
 /** The steps and faults of relays, except for forwarding calls. */
-import { asked, begin, carryOut, crash, passedOn, relaysFor, watched, withRelay } from './between.ts'
+import { asked, begin, carryOut, crash, passedOn, relaysFor, watched, withRelay } from './relay-model.ts'
 import type { Move, Tools } from './moves.ts'
-import type { Fault, Message, Scene, Setup } from './scene.ts'
+import type { Fault, Message, Scene, Setup } from './model-state.ts'
 import { eventFor, handle } from './server.ts'
 
 /** Returns the steps in which relays start or resume. */

@@ -1,9 +1,9 @@
 /** Explores a setup and reports the result. */
-import { systemClock } from '../../clock.ts'
-import { invalidOption } from '../../errors.ts'
-import { noCounts, type ExploredCounts } from './course.ts'
+import { systemClock } from '../../common/clock.ts'
+import { invalidOption } from '../../common/errors.ts'
+import { noCounts, type ExploredCounts } from './checker.ts'
 import { Encoding } from './encoding.ts'
-import { leaseDurationMs, type Setup } from './scene.ts'
+import { leaseDurationMs, type Setup } from './model-state.ts'
 import { search, type Bounds } from './search.ts'
 import { electorsWorld, expand } from './transitions.ts'
 

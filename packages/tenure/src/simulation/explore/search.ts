@@ -1,5 +1,5 @@
 /** A breadth-first search, so that the trace to a violation is as short as possible. */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../common/clock.ts'
 import { Fingerprints, hashOf } from './fingerprints.ts'
 
 /** The graph to search. States are stored as bytes, and states with the same bytes are one state. */

@@ -1,5 +1,5 @@
 /** The store's server. It applies the rules of `stores/rules.ts` in one step, as every store does. */
-import type { HeldClaim, AcquireClaim, LeaseRecord, Outcome } from '../../lease-store.ts'
+import type { HeldClaim, AcquireClaim, LeaseRecord, Outcome } from '../../engine/lease-store.ts'
 import {
   granted,
   judgeAcquire,
@@ -8,10 +8,10 @@ import {
   refused,
   type Current,
   type Verdict,
-} from '../../stores/rules.ts'
-import { remainingMs, type Course } from './course.ts'
+} from '../../store-kit/rules.ts'
+import { remainingMs, type Course } from './checker.ts'
 import { nameOf } from './fields.ts'
-import type { Message, Reply, Scene, Server, Setup, Slot } from './scene.ts'
+import type { Message, Reply, Scene, Server, Setup, Slot } from './model-state.ts'
 
 /** Applies a request. `swapIsLost`: another write came first, so the request is judged and then refused. */
 export function handle(

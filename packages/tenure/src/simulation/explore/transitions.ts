@@ -1,10 +1,10 @@
 /** All transitions of a model state, and the check that a leader follows soon. */
-import { leadsAt } from '../../election-state.ts'
-import { withWatches } from './between.ts'
-import { Course, noCounts, type ExploredCounts } from './course.ts'
+import { leadsAt } from '../../engine/election-state.ts'
+import { withWatches } from './relay-model.ts'
+import { Course, noCounts, type ExploredCounts } from './checker.ts'
 import { Encoding } from './encoding.ts'
 import { faultMoves, naturalMoves, type Move } from './moves.ts'
-import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup, type Slot } from './scene.ts'
+import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup, type Slot } from './model-state.ts'
 import type { Violation, World } from './search.ts'
 
 /** One in this many liveness checks is long, even where nothing is about to end. */

@@ -1,6 +1,6 @@
 import { messageOf } from '@tenure/internal/message'
-import { invalidOption, TenureError } from '../../errors.ts'
-import { loadDriver } from '../driver.ts'
+import { invalidOption, TenureError } from '../../common/errors.ts'
+import { loadDriver } from '../../store-kit/load-package.ts'
 
 /** Any client of the AWS SDK for JavaScript, version 3. Its commands are loaded from the client's package. */
 export interface AwsClient {

@@ -1,5 +1,5 @@
 import { messageOf } from '@tenure/internal/message'
-import { isTenureError, TenureError, type ErrorCode } from '../../errors.ts'
+import { isTenureError, TenureError, type ErrorCode } from '../../common/errors.ts'
 
 interface Known {
   readonly code: ErrorCode

@@ -1,11 +1,11 @@
 import { Agent as PlainAgent, type AgentOptions } from 'node:http'
 import { Agent } from 'node:https'
 import type { Duplex } from 'node:stream'
-import type { Environment } from '../../http/environment.ts'
-import { loadDriver } from '../driver.ts'
-import { dynamodbStore } from '../dynamodb.ts'
-import type { InspectableStore } from '../finding.ts'
-import { s3Store } from '../s3.ts'
+import type { Environment } from '../../clients/http/environment.ts'
+import { loadDriver } from '../../store-kit/load-package.ts'
+import { dynamodbStore } from '../dynamodb/index.ts'
+import type { InspectableStore } from '../../store-kit/diagnostics.ts'
+import { s3Store } from '../s3/index.ts'
 import type { AwsClient } from './client.ts'
 
 /** The required form of a DynamoDB URL. */

@@ -1,6 +1,6 @@
 import { fchmodSync, fstatSync, lstatSync, statSync, type Stats } from 'node:fs'
-import { TenureError } from '../../errors.ts'
-import { adviseOnce } from '../../advice.ts'
+import { TenureError } from '../../common/errors.ts'
+import { adviseOnce } from '../../log/advice.ts'
 
 /** Which processes take part: those of one user, or those of all members of a group. */
 export interface Access {

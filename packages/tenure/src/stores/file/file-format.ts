@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { messageOf } from '@tenure/internal/message'
-import { TenureError } from '../../errors.ts'
-import type { LeaseRecord } from '../../lease-store.ts'
-import { booleanField, invalid, numberField, objectField, optionalText, parseObject, textField } from '../record.ts'
+import { TenureError } from '../../common/errors.ts'
+import type { LeaseRecord } from '../../engine/lease-store.ts'
+import { booleanField, invalid, numberField, objectField, optionalText, parseObject, textField } from '../../store-kit/record.ts'
 import type { ClockReading } from './clock-domain.ts'
 
 const format = 1

@@ -3,7 +3,7 @@ import { open, rename, rm, unlink, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errnoOf } from '@tenure/internal/errno'
 import { filesystemType, makeDirectory, refusalOf } from '@tenure/internal/filesystem'
-import { isTenureError, TenureError } from '../../errors.ts'
+import { isTenureError, TenureError } from '../../common/errors.ts'
 import { adviceForRights, checkDirectory, checkOpened, notAFile, refuseForeign, type Access } from './access.ts'
 
 /**

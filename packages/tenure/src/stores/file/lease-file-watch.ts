@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import type { Clock, Timer } from '../../clock.ts'
-import type { LeaseRecord } from '../../lease-store.ts'
+import type { Clock, Timer } from '../../common/clock.ts'
+import type { LeaseRecord } from '../../engine/lease-store.ts'
 import type { StoredLease } from './file-format.ts'
 
 /** What a watch needs from the store. */

@@ -1,4 +1,4 @@
-import { TenureError, type ErrorCode } from '../../errors.ts'
+import { TenureError, type ErrorCode } from '../../common/errors.ts'
 
 interface Known {
   readonly code: ErrorCode

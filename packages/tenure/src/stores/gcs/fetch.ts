@@ -1,8 +1,8 @@
 import { messageOf } from '@tenure/internal/message'
-import type { Clock } from '../../clock.ts'
-import { TenureError } from '../../errors.ts'
-import { bounded } from '../bounded.ts'
-import { numberField, parseObject, textField } from '../record.ts'
+import type { Clock } from '../../common/clock.ts'
+import { TenureError } from '../../common/errors.ts'
+import { bounded } from '../../store-kit/call-deadline.ts'
+import { numberField, parseObject, textField } from '../../store-kit/record.ts'
 
 /** A request to Google Cloud Storage. */
 export interface GcsRequest {

@@ -1,8 +1,8 @@
-import { systemClock } from '../../clock.ts'
-import { TenureError } from '../../errors.ts'
-import type { Environment } from '../../http/environment.ts'
-import type { InspectableStore } from '../finding.ts'
-import { gcsStore } from '../gcs.ts'
+import { systemClock } from '../../common/clock.ts'
+import { TenureError } from '../../common/errors.ts'
+import type { Environment } from '../../clients/http/environment.ts'
+import type { InspectableStore } from '../../store-kit/diagnostics.ts'
+import { gcsStore } from './index.ts'
 import { metadataFetch } from './fetch.ts'
 
 /** The required form of a URL. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts'
-import { TenureError } from '../../errors.ts'
+import type { Clock } from '../../common/clock.ts'
+import { TenureError } from '../../common/errors.ts'
 
 const mostRemembered = 10_000
 

@@ -1,7 +1,7 @@
-import { invalidOption, optionError } from '../../errors.ts'
-import type { Bound } from '../../http/bound.ts'
+import { invalidOption, optionError } from '../../common/errors.ts'
+import type { Bound } from '../../clients/http/bound.ts'
 import { isUsableAfter } from './failures.ts'
-import { standing, unreleased } from './standing.ts'
+import { standing, unreleased } from './commit-check.ts'
 import type { Statement } from './statements.ts'
 
 /** A row as clients return it. The store's statements return every column as text. */

@@ -1,4 +1,4 @@
-import { isTenureError, TenureError, type ErrorCode, type ErrorDetails } from '../../errors.ts'
+import { isTenureError, TenureError, type ErrorCode, type ErrorDetails } from '../../common/errors.ts'
 import { messageOf } from '@tenure/internal/message'
 import { foreignTable } from './schema.ts'
 

@@ -1,4 +1,4 @@
-import { invalidOption } from '../../errors.ts'
+import { invalidOption } from '../../common/errors.ts'
 
 /** Quoted names of the store's relations. */
 export interface TableNames {

@@ -1,6 +1,6 @@
-import type { Environment } from '../../http/environment.ts'
-import type { InspectableStore } from '../finding.ts'
-import { postgresStore } from '../postgres.ts'
+import type { Environment } from '../../clients/http/environment.ts'
+import type { InspectableStore } from '../../store-kit/diagnostics.ts'
+import { postgresStore } from './index.ts'
 import { connectionTo } from './connect.ts'
 
 /**

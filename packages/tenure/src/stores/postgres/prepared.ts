@@ -1,6 +1,6 @@
 import { senderOf, type PostgresQueryClient, type PostgresRows, type Sender } from './client.ts'
 import { isUnprepared } from './failures.ts'
-import { standing } from './standing.ts'
+import { standing } from './commit-check.ts'
 
 /** How a client of `pg` sends a statement that its connection keeps prepared. */
 interface PreparingClient {

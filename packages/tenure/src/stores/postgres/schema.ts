@@ -1,5 +1,5 @@
-import { checkOptions } from '../../options/check-options.ts'
-import { invalidOption } from '../../errors.ts'
+import { checkOptions } from '../../common/check-options.ts'
+import { invalidOption } from '../../common/errors.ts'
 import { namesOf, type TableNames } from './names.ts'
 
 /** Format of the tables that this version writes. */

@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.ts'
-import { invalidOption, optionError, TenureError } from '../../errors.ts'
-import { Bound } from '../../http/bound.ts'
+import type { Clock } from '../../common/clock.ts'
+import { invalidOption, optionError, TenureError } from '../../common/errors.ts'
+import { Bound } from '../../clients/http/bound.ts'
 import {
   checkConnected,
   inTurn,

@@ -1,4 +1,4 @@
-import { invalidOption } from '../../errors.ts'
+import { invalidOption } from '../../common/errors.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import { IoredisLink } from './ioredis-link.ts'
 import type { Link } from './link.ts'

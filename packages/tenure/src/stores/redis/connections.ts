@@ -1,5 +1,5 @@
-import { isTenureError } from '../../errors.ts'
-import type { Bound } from '../../http/bound.ts'
+import { isTenureError } from '../../common/errors.ts'
+import type { Bound } from '../../clients/http/bound.ts'
 import { Connection, replyCodeOf, type Link } from './link.ts'
 
 interface Shared {

@@ -1,5 +1,5 @@
 import { messageOf } from '@tenure/internal/message'
-import type { Bound } from '../../http/bound.ts'
+import type { Bound } from '../../clients/http/bound.ts'
 import type { Script } from './script.ts'
 
 /** Sends a command to one Redis server and returns its answer. */

@@ -1,4 +1,4 @@
-import type { Bound } from '../../http/bound.ts'
+import type { Bound } from '../../clients/http/bound.ts'
 import { Connection, type Link } from './link.ts'
 
 /** Receives the messages of a channel, then undefined once no more will arrive. */

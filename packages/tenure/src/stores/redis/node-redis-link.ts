@@ -1,4 +1,4 @@
-import type { Bound } from '../../http/bound.ts'
+import type { Bound } from '../../clients/http/bound.ts'
 import { evaluated, type Command, type Link } from './link.ts'
 import type { Script } from './script.ts'
 

@@ -1,9 +1,9 @@
-import { isTenureError, TenureError } from '../../errors.ts'
-import { environmentFile, environmentTls, type Environment } from '../../http/environment.ts'
-import { provide, provideTls, type Provided } from '../../http/provided.ts'
-import { loadDriver, missing } from '../driver.ts'
-import type { InspectableStore } from '../finding.ts'
-import { redisStore, type RedisStoreOptions } from '../redis.ts'
+import { isTenureError, TenureError } from '../../common/errors.ts'
+import { environmentFile, environmentTls, type Environment } from '../../clients/http/environment.ts'
+import { provide, provideTls, type Provided } from '../../clients/http/provided.ts'
+import { loadDriver, missing } from '../../store-kit/load-package.ts'
+import type { InspectableStore } from '../../store-kit/diagnostics.ts'
+import { redisStore, type RedisStoreOptions } from './index.ts'
 import { sentinelTimeoutMs, type RedisClient } from './client.ts'
 
 /** The required form of a URL. */

@@ -1,5 +1,5 @@
-import { invalidOption } from '../../errors.ts'
-import type { Page } from '../list.ts'
+import { invalidOption } from '../../common/errors.ts'
+import type { Page } from '../../store-kit/list.ts'
 import type { Link } from './link.ts'
 
 const scannedAtOnce = '1000'

@@ -1,6 +1,6 @@
-import { TenureError, type ErrorCode, type ErrorDetails } from '../../errors.ts'
-import { objectOf } from '../../http/body.ts'
-import type { Head, HttpAnswer } from '../../http/http-client.ts'
+import { TenureError, type ErrorCode, type ErrorDetails } from '../../common/errors.ts'
+import { objectOf } from '../../clients/http/body.ts'
+import type { Head, HttpAnswer } from '../../clients/http/http-client.ts'
 
 /** The service refused a request, or its answer does not match the request. */
 export class AnswerError extends TenureError {

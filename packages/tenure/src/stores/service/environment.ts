@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
-import { invalidOption } from '../../errors.ts'
-import { environmentFile, environmentTls, type Environment } from '../../http/environment.ts'
-import { unavailable } from '../../http/provided.ts'
-import { adviseOnce } from '../../advice.ts'
+import { invalidOption } from '../../common/errors.ts'
+import { environmentFile, environmentTls, type Environment } from '../../clients/http/environment.ts'
+import { unavailable } from '../../clients/http/provided.ts'
+import { adviseOnce } from '../../log/advice.ts'
 import { isToken, notInToken, type ServiceCredentials } from './options.ts'
 
 const othersRead = 0o004

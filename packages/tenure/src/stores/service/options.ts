@@ -1,6 +1,6 @@
 import { isLoopbackHost } from '@tenure/internal/loopback'
-import { invalidOption, redactedUrl } from '../../errors.ts'
-import type { Credentials } from '../../http/credentials.ts'
+import { invalidOption, redactedUrl } from '../../common/errors.ts'
+import type { Credentials } from '../../clients/http/credentials.ts'
 import {
   checkProvided,
   checkProvidedTls,
@@ -8,7 +8,7 @@ import {
   provideTls,
   type Provided,
   type ProvidedTls,
-} from '../../http/provided.ts'
+} from '../../clients/http/provided.ts'
 
 /** The credentials for the service. */
 export interface ServiceCredentials extends ProvidedTls {

@@ -1,7 +1,7 @@
 /** Decodes the service's answers as records. Anything not fully understood is a malformed response. */
 import { isObject } from '@tenure/internal/objects'
-import { Nonsense } from '../../http/body.ts'
-import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../lease-store.ts'
+import { Nonsense } from '../../clients/http/body.ts'
+import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../engine/lease-store.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ApiError, reasonOf } from '../../../src/kubernetes/client/api-error.ts'
+import { ApiError, reasonOf } from '../../../src/clients/kubernetes/api-error.ts'
 
 const status = (code: number, message: string, details = {}) => ({
   kind: 'Status',

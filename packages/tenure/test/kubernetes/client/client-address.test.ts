@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { KubernetesClient } from '../../../src/kubernetes/client/client.ts'
+import { KubernetesClient } from '../../../src/clients/kubernetes/client.ts'
 
 const clientOf = (server: unknown) => () =>
   new KubernetesClient({ server: server as string, credentials: () => ({ tls: {} }) })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Agent } from 'node:https'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
-import type { Connection } from '../../../src/kubernetes/client/connection.ts'
+import type { Connection } from '../../../src/clients/kubernetes/connection.ts'
 import { chunkedHead, chunkOf, connectionTo, serve, type Exchange } from './tls-server.ts'
 
 /** A step in which a call hangs. */

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { ApiError } from '../../../src/kubernetes/client/api-error.ts'
-import { follow, listAll, type Followed } from '../../../src/kubernetes/client/list-watch.ts'
+import { ApiError } from '../../../src/clients/kubernetes/api-error.ts'
+import { follow, listAll, type Followed } from '../../../src/clients/kubernetes/list-watch.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { answerOf, chunkedHead, chunkOf, clientFor, serve, type Exchange, type TlsServer } from './tls-server.ts'
 

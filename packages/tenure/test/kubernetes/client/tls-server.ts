@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { createSecureContext, TLSSocket } from 'node:tls'
 import { onTestFinished } from 'vitest'
-import { KubernetesClient } from '../../../src/kubernetes/client/client.ts'
-import type { Connection } from '../../../src/kubernetes/client/connection.ts'
+import { KubernetesClient } from '../../../src/clients/kubernetes/client.ts'
+import type { Connection } from '../../../src/clients/kubernetes/connection.ts'
 import { makeCertificate, type Certificate } from '../certificate.ts'
 
 /** A received request, and the socket for its answer. */

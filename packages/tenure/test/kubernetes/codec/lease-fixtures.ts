@@ -1,6 +1,6 @@
 import type { DecodedLease } from '../../../src/kubernetes/codec/lease.ts'
-import type { LeaseRecord } from '../../../src/lease-store.ts'
-import type { Draft } from '../../../src/stores/rules.ts'
+import type { LeaseRecord } from '../../../src/engine/lease-store.ts'
+import type { Draft } from '../../../src/store-kit/rules.ts'
 
 export const key = { namespace: 'default', name: 'jobs', election: 'jobs' }
 export const noon = Date.UTC(2030, 0, 1, 12)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeLease, encodeLease, noLease, type DecodedLease } from '../../../src/kubernetes/codec/lease.ts'
-import type { Draft } from '../../../src/stores/rules.ts'
+import type { Draft } from '../../../src/store-kit/rules.ts'
 import { key, noon, draft, read } from './lease-fixtures.ts'
 
 const hour = 3_600_000

@@ -5,7 +5,7 @@ import {
   clientNodePackage,
   fromClientNode,
   type KubeConfigLike,
-} from '../../../src/kubernetes/credentials/client-node.ts'
+} from '../../../src/clients/kubernetes/credentials/client-node.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { config, base64, server } from './client-node-config.ts'
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join, relative } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { fromKubeConfig } from '../../../src/kubernetes/credentials/kube-config.ts'
+import { fromKubeConfig } from '../../../src/clients/kubernetes/credentials/kube-config.ts'
 import { folderOfFiles, kubeConfig, base64 } from './kube-config-file.ts'
 
 const { folder, write } = folderOfFiles()

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { inCluster, serviceAccount } from '../../../src/kubernetes/credentials/service-account.ts'
+import { inCluster, serviceAccount } from '../../../src/clients/kubernetes/credentials/service-account.ts'
 import { makeCertificate } from '../certificate.ts'
 import { answerOf, clientFor, serve } from '../client/tls-server.ts'
 import { Mount } from './account-mount.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseYaml, YamlError, type YamlValue } from '../../../src/kubernetes/credentials/yaml.ts'
+import { parseYaml, YamlError, type YamlValue } from '../../../src/clients/kubernetes/credentials/yaml.ts'
 
 const map = (entries: Record<string, YamlValue>): YamlValue => new Map(Object.entries(entries))
 

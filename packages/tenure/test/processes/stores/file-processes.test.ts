@@ -1,9 +1,9 @@
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
-import type { Granted, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
-import { reach, socketName } from '../../../src/stores/file/sign-of-life.ts'
+import { systemClock } from '../../../src/common/clock.ts'
+import type { Granted, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
+import { reach, socketName } from '../../../src/stores/file/liveness-socket.ts'
 import { Child } from '../../stores/file/child.ts'
 import { call, claim, files, grant, openStore, runOut, temporaryDirectory } from '../../stores/file/fixtures.ts'
 

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { fileStore } from '../../../src/stores/file.ts'
+import { fileStore } from '../../../src/stores/file/index.ts'
 import { call, claim } from '../../outcome.ts'
 
 async function scene() {

@@ -1,7 +1,7 @@
 import { chmod, chown, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Granted, Outcome } from '../../../src/lease-store.ts'
+import type { Granted, Outcome } from '../../../src/engine/lease-store.ts'
 import { call, claim, files, grant, openStore, temporaryDirectory } from '../../stores/file/fixtures.ts'
 import { noOtherUsers, User } from './file/user.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { serviceStore, type ServiceStoreOptions } from '../../../src/stores/service.ts'
+import { serviceStore, type ServiceStoreOptions } from '../../../src/stores/service/index.ts'
 import { claim, cluster, fakeService, grant, grantAs, held, json, storeOf } from '../../stores/service/fake-service.ts'
 
 const { signal } = new AbortController()

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { storeConformance } from '../../../src/conformance/index.ts'
-import { Elector } from '../../../src/elector.ts'
-import { observe } from '../../../src/observe.ts'
-import { encodeName } from '../../../src/stores/encode-name.ts'
-import { serviceStore } from '../../../src/stores/service.ts'
+import { Elector } from '../../../src/engine/elector.ts'
+import { observe } from '../../../src/engine/observe.ts'
+import { encodeName } from '../../../src/store-kit/encode-name.ts'
+import { serviceStore } from '../../../src/stores/service/index.ts'
 import type { RunningServer } from '../../../../../test/servers/server.ts'
 import { serve } from '../../../../../test/service/serve.ts'
 

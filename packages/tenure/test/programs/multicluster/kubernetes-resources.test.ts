@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import { installCrd } from '../../../../../test/servers/multicluster-crd.ts'
 import { describeWithCluster } from '../../../../../test/servers/suite.ts'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/common/clock.ts'
 import { kubernetesResources } from '../../../src/multicluster/kubernetes-resources.ts'
 import { clientFor } from '../../kubernetes/client/tls-server.ts'
 import { requestOf, resourcesSuite, watchOf } from '../../multicluster/resources-suite.ts'

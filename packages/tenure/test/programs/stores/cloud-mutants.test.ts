@@ -10,9 +10,9 @@ import { localS3 } from '../../../../../test/servers/moto.ts'
 import type { RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
-import * as dynamodb from '../../../src/stores/dynamodb.ts'
-import * as gcs from '../../../src/stores/gcs.ts'
-import * as s3 from '../../../src/stores/s3.ts'
+import * as dynamodb from '../../../src/stores/dynamodb/index.ts'
+import * as gcs from '../../../src/stores/gcs/index.ts'
+import * as s3 from '../../../src/stores/s3/index.ts'
 import { dynamodbChecks } from '../../stores/cloud/dynamodb-checks.ts'
 import { gcsChecks } from '../../stores/cloud/gcs-checks.ts'
 import type { Checks, Library } from '../../stores/cloud/library.ts'
@@ -66,7 +66,7 @@ let prefixes = 0
 
 describeStore<typeof dynamodb, dynamodb.DynamoDBStoreOptions>('DynamoDB', {
   cloud: clouds.DynamoDB,
-  file: 'stores/dynamodb.ts',
+  file: 'stores/dynamodb/index.ts',
   module: dynamodb,
   checks: dynamodbChecks,
   mutations: dynamodbMutations,
@@ -89,7 +89,7 @@ describeStore<typeof dynamodb, dynamodb.DynamoDBStoreOptions>('DynamoDB', {
 
 describeStore<typeof s3, s3.S3StoreOptions>('S3', {
   cloud: clouds.S3,
-  file: 'stores/s3.ts',
+  file: 'stores/s3/index.ts',
   module: s3,
   checks: s3Checks,
   mutations: s3Mutations,
@@ -106,7 +106,7 @@ describeStore<typeof s3, s3.S3StoreOptions>('S3', {
 
 describeStore<typeof gcs, gcs.GcsStoreOptions>('Google Cloud Storage', {
   cloud: clouds['Google Cloud Storage'],
-  file: 'stores/gcs.ts',
+  file: 'stores/gcs/index.ts',
   module: gcs,
   checks: gcsChecks,
   mutations: gcsMutations,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { createTable, dynalite, localAws } from '../../../../../test/servers/dynalite.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
-import { dynamodbStore, type DynamoDBStoreOptions } from '../../../src/stores/dynamodb.ts'
+import { dynamodbStore, type DynamoDBStoreOptions } from '../../../src/stores/dynamodb/index.ts'
 
 /** Every kind of client that a program may have. */
 const clients: Record<string, (config: DynamoDBClientConfig) => DynamoDBStoreOptions['client']> = {

@@ -6,7 +6,7 @@ import { startEtcdCluster } from '../../../../../test/servers/etcd-cluster.ts'
 import { programs } from '../../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import * as sound from '../../../src/stores/etcd.ts'
+import * as sound from '../../../src/stores/etcd/index.ts'
 import { claimOf, follow, granted, skippingClock } from '../../etcd/checks.ts'
 import { etcdClusterMutations } from '../../stores/etcd-mutants.ts'
 
@@ -71,7 +71,7 @@ describeWithPrograms([programs.etcd], 'etcdStore on a cluster with a member that
       etcdClusterMutations.map(async (mutation) => {
         const check = checks[mutation.caughtBy]
         if (!check) throw new Error(`There is no check "${mutation.caughtBy}".`)
-        const { leases } = await loadMutant<{ leases: typeof sound }>(mutation, { leases: 'stores/etcd.ts' })
+        const { leases } = await loadMutant<{ leases: typeof sound }>(mutation, { leases: 'stores/etcd/index.ts' })
         const judges = [await check(sound, scene), await check(leases, scene)]
         return { name: mutation.name, judges }
       }),

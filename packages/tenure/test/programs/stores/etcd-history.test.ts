@@ -9,8 +9,8 @@ import { programs } from '../../../../../test/servers/programs.ts'
 import { start } from '../../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { LeaseRecord } from '../../../src/lease-store.ts'
-import * as sound from '../../../src/stores/etcd.ts'
+import type { LeaseRecord } from '../../../src/engine/lease-store.ts'
+import * as sound from '../../../src/stores/etcd/index.ts'
 import { claimOf, granted } from '../../etcd/checks.ts'
 import { etcdHistoryMutations } from '../../stores/etcd-mutants.ts'
 
@@ -93,7 +93,7 @@ describeWithPrograms([programs.etcd], 'etcdStore on a server whose data was wipe
   test.for(etcdHistoryMutations)('the checks catch the mutant: $name', async (mutation) => {
     const check = checks[mutation.caughtBy]
     if (!check) throw new Error(`There is no check "${mutation.caughtBy}".`)
-    const { leases } = await loadMutant<{ leases: typeof sound }>(mutation, { leases: 'stores/etcd.ts' })
+    const { leases } = await loadMutant<{ leases: typeof sound }>(mutation, { leases: 'stores/etcd/index.ts' })
     expect(await passes(() => check(leases))).toBe(false)
   })
 })

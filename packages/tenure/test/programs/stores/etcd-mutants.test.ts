@@ -31,8 +31,8 @@ async function notices(run: () => Promise<void>): Promise<boolean> {
 
 describeWith(etcd, 'mutants of etcdStore', (server) => {
   test.for(etcdMutations)('the checks catch the mutant: $name', async (mutation) => {
-    const { leases } = await loadMutant<{ leases: typeof import('../../../src/stores/etcd.ts') }>(mutation, {
-      leases: 'stores/etcd.ts',
+    const { leases } = await loadMutant<{ leases: typeof import('../../../src/stores/etcd/index.ts') }>(mutation, {
+      leases: 'stores/etcd/index.ts',
     })
     const { url } = server()
     const scene: Scene = { url, open: (options) => leases.etcdStore({ endpoints: url, ...options }) }

@@ -2,8 +2,8 @@ import { test } from 'vitest'
 import { fakeGcs, gcsBucket as bucket } from '../../../../../test/servers/fake-gcs.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
-import { objectOf } from '../../../src/stores/folder.ts'
-import { gcsStore } from '../../../src/stores/gcs.ts'
+import { objectOf } from '../../../src/store-kit/object-names.ts'
+import { gcsStore } from '../../../src/stores/gcs/index.ts'
 
 describeWith(fakeGcs, 'gcsStore', (server) => {
   // The emulator does not limit the rate of writes.

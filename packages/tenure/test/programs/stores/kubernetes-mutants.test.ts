@@ -6,14 +6,14 @@ import { startClientGo } from '../../../../../test/servers/client-go.ts'
 import type { ApiServer } from '../../../../../test/servers/cluster.ts'
 import { programs } from '../../../../../test/servers/programs.ts'
 import { describeWithCluster } from '../../../../../test/servers/suite.ts'
-import { systemClock, type Clock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/common/clock.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import * as engine from '../../../src/elector.ts'
-import type { LeadershipLostError } from '../../../src/errors.ts'
-import * as api from '../../../src/kubernetes/client/client.ts'
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
-import * as leases from '../../../src/stores/kubernetes.ts'
+import * as engine from '../../../src/engine/elector.ts'
+import type { LeadershipLostError } from '../../../src/common/errors.ts'
+import * as api from '../../../src/clients/kubernetes/client.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
+import * as leases from '../../../src/stores/kubernetes/index.ts'
 import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../../test/mutants/passes.ts'
 import { kubernetesMutations } from '../../stores/kubernetes-mutants.ts'
@@ -166,9 +166,9 @@ describeWithCluster(
   (cluster) => {
     test.for(kubernetesMutations)('the checks catch the mutant: $name', async (mutation) => {
       const mutant = await loadMutant<{ engine: typeof engine; api: typeof api; leases: typeof leases }>(mutation, {
-        engine: 'elector.ts',
-        api: 'kubernetes/client/client.ts',
-        leases: 'stores/kubernetes.ts',
+        engine: 'engine/elector.ts',
+        api: 'clients/kubernetes/client.ts',
+        leases: 'stores/kubernetes/index.ts',
       })
       const broken = libraryOf(cluster(), mutant.engine, mutant.api, mutant.leases)
       const sound = libraryOf(cluster(), engine, api, leases)

@@ -9,8 +9,8 @@ import { openPair } from '../../../../../test/servers/postgres-pair.ts'
 import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import { Elector } from '../../../src/elector.ts'
-import * as stores from '../../../src/stores/postgres.ts'
+import { Elector } from '../../../src/engine/elector.ts'
+import * as stores from '../../../src/stores/postgres/index.ts'
 
 const outageMs = 20_000
 const application_name = 'tenure'
@@ -109,7 +109,7 @@ describeWithPrograms([postgres.program], 'backends of postgresStore', () => {
   test('a backend stops waiting by itself while another session holds the row', () => checkLockedRow(stores))
 
   test.for(mutations)('the check catches the mutant: $name', async (mutation) => {
-    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
+    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres/index.ts' })
     expect(await passes(() => checkLockedRow(mutant.stores))).toBe(false)
   })
 })

@@ -13,8 +13,8 @@ import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
-import { postgresStore, type PostgresClient } from '../../../src/stores/postgres.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
+import { postgresStore, type PostgresClient } from '../../../src/stores/postgres/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }
@@ -131,7 +131,7 @@ describeWith(postgres, 'postgresStore with other clients', (server) => {
     }
     const cases = storeConformance(() => ({ store: open(), open, remove }), { leaseDurationMs: 1_000 })
     // The other cases reveal nothing about a client beyond the test above.
-    const about = cases.filter(({ name }) => /watch|signal|closes/.test(name))
+    const about = cases.filter(({ name }) => /watch|signal|closed/.test(name))
     for (const { name, run } of about) test.concurrent(name, run)
   })
 })

@@ -6,7 +6,7 @@ import { programs } from '../../../../../test/servers/programs.ts'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { start, type RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith, describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { systemClock, type Clock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/common/clock.ts'
 import { held } from '../../../src/conformance/scene.ts'
 import {
   absentVersion,
@@ -14,8 +14,8 @@ import {
   type LeaseRecord,
   type LeaseStore,
   type Outcome,
-} from '../../../src/lease-store.ts'
-import { postgresSchema, postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres.ts'
+} from '../../../src/engine/lease-store.ts'
+import { postgresSchema, postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres/index.ts'
 import { giveUpSoon } from './give-up-soon.ts'
 
 const { signal } = new AbortController()

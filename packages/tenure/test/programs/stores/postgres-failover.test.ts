@@ -15,8 +15,8 @@ import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { start } from '../../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { AcquireClaim, LeaseRecord, Outcome } from '../../../src/lease-store.ts'
-import * as stores from '../../../src/stores/postgres.ts'
+import type { AcquireClaim, LeaseRecord, Outcome } from '../../../src/engine/lease-store.ts'
+import * as stores from '../../../src/stores/postgres/index.ts'
 import { postgresFailoverMutations } from '../../stores/postgres-mutants.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 20_000 }
@@ -146,7 +146,7 @@ describeWithPrograms([postgres.program], 'postgresStore with a synchronous stand
     checkLateAnswer(stores))
 
   test.for(postgresFailoverMutations)('the checks catch the mutant: $name', async ({ by, ...mutation }) => {
-    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
+    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres/index.ts' })
     const one = Object.entries(clients).slice(0, 1)
     const checks = {
       cancelled: () => check(mutant.stores, cancelled, one),

@@ -7,11 +7,11 @@ import { passes } from '../../../../../test/mutants/passes.ts'
 import { postgres } from '../../../../../test/servers/postgres.ts'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/common/clock.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
-import * as stores from '../../../src/stores/postgres.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
+import * as stores from '../../../src/stores/postgres/index.ts'
 import { postgresMutations } from '../../stores/postgres-mutants.ts'
 
 /** The store or a mutant of it, with its own tables. */
@@ -283,7 +283,7 @@ describeWith(postgres, 'mutants of postgresStore', (server) => {
   }
 
   test.for(postgresMutations)('the checks catch the mutant: $name', async (mutation) => {
-    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
+    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres/index.ts' })
     const libraries = [stores, mutant.stores].map(libraryOf)
     const outcomes = libraries.map((library) => passes(find(mutation.caughtBy, library)))
     expect(await Promise.all(outcomes)).toEqual([true, false])

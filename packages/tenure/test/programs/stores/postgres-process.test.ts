@@ -4,7 +4,7 @@ import { Pool } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
-import { postgresStore } from '../../../src/stores/postgres.ts'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
 
 const { signal } = new AbortController()
 

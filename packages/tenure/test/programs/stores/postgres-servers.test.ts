@@ -11,10 +11,10 @@ import { describeWith, describeWithPrograms } from '../../../../../test/servers/
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
 import { makeCertificate } from '../../kubernetes/certificate.ts'
-import type { InspectableStore } from '../../../src/stores/finding.ts'
-import type { AcquireClaim, LeaseRecord, Outcome } from '../../../src/lease-store.ts'
+import type { InspectableStore } from '../../../src/store-kit/diagnostics.ts'
+import type { AcquireClaim, LeaseRecord, Outcome } from '../../../src/engine/lease-store.ts'
 import { openStore } from '../../../src/stores/index.ts'
-import { postgresSchema, postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres.ts'
+import { postgresSchema, postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }

@@ -2,8 +2,8 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
-import type { AcquireClaim, LeaseStore } from '../../../src/lease-store.ts'
-import { postgresSchema, postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres.ts'
+import type { AcquireClaim, LeaseStore } from '../../../src/engine/lease-store.ts'
+import { postgresSchema, postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }

@@ -4,7 +4,7 @@ import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { lead } from '../../../src/index.ts'
 import { createJobs } from '../../../src/jobs/index.ts'
-import { postgresSchema, postgresStore } from '../../../src/stores/postgres.ts'
+import { postgresSchema, postgresStore } from '../../../src/stores/postgres/index.ts'
 
 const leaseDurationMs = 3_000
 

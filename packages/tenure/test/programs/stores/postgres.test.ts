@@ -5,15 +5,15 @@ import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
-import { absentVersion } from '../../../src/lease-store.ts'
-import { observe } from '../../../src/observe.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
+import { absentVersion } from '../../../src/engine/lease-store.ts'
+import { observe } from '../../../src/engine/observe.ts'
 import {
   postgresSchema,
   postgresStore,
   type PostgresQueryClient,
   type PostgresStoreOptions,
-} from '../../../src/stores/postgres.ts'
+} from '../../../src/stores/postgres/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }

@@ -6,8 +6,8 @@ import { redis } from '../../../../../test/servers/redis.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { LeaseRecord, Outcome } from '../../../src/lease-store.ts'
-import { redisStore } from '../../../src/stores/redis.ts'
+import type { LeaseRecord, Outcome } from '../../../src/engine/lease-store.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 10_000 }

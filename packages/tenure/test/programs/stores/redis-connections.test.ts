@@ -13,7 +13,7 @@ import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { redis, redisWith } from '../../../../../test/servers/redis.ts'
 import { start, type RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith, describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { redisStore, type RedisClient, type RedisStoreOptions } from '../../../src/stores/redis.ts'
+import { redisStore, type RedisClient, type RedisStoreOptions } from '../../../src/stores/redis/index.ts'
 import { makeCertificate } from '../../kubernetes/certificate.ts'
 
 const { signal } = new AbortController()

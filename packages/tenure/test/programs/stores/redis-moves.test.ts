@@ -9,8 +9,8 @@ import { redis, redisWith } from '../../../../../test/servers/redis.ts'
 import { start, type RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { LeaseRecord, Outcome } from '../../../src/lease-store.ts'
-import { redisStore, type RedisClient, type RedisStoreOptions } from '../../../src/stores/redis.ts'
+import type { LeaseRecord, Outcome } from '../../../src/engine/lease-store.ts'
+import { redisStore, type RedisClient, type RedisStoreOptions } from '../../../src/stores/redis/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }

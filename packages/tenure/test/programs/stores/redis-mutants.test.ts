@@ -7,7 +7,7 @@ import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { redis, redisWith } from '../../../../../test/servers/redis.ts'
 import { start, type RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/common/clock.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
 import {
@@ -16,8 +16,8 @@ import {
   type LeaseRecord,
   type LeaseStore,
   type Outcome,
-} from '../../../src/lease-store.ts'
-import * as stores from '../../../src/stores/redis.ts'
+} from '../../../src/engine/lease-store.ts'
+import * as stores from '../../../src/stores/redis/index.ts'
 import { redisMutations } from '../../stores/redis-mutants.ts'
 
 /** The store or a mutant of it, with its own keys. */
@@ -327,7 +327,7 @@ describeWith(redis, 'mutants of redisStore', (server) => {
   }
 
   test.for(redisMutations)('the checks catch the mutant: $name', async (mutation) => {
-    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/redis.ts' })
+    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/redis/index.ts' })
     // One after another, because some checks affect the whole server.
     const outcomes = []
     for (const library of [stores, mutant.stores].map(libraryOf)) {

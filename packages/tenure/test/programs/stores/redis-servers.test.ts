@@ -19,7 +19,7 @@ import { redis, redisWith, sentinelFor } from '../../../../../test/servers/redis
 import { programs } from '../../../../../test/servers/programs.ts'
 import { start, type RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith, describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/common/clock.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
 import {
@@ -28,10 +28,10 @@ import {
   type LeaseRecord,
   type LeaseStore,
   type Outcome,
-} from '../../../src/lease-store.ts'
+} from '../../../src/engine/lease-store.ts'
 import { openStore } from '../../../src/stores/index.ts'
 import { redisRights } from '../../../src/stores/redis/failures.ts'
-import { redisStore, type RedisClient, type RedisStoreOptions } from '../../../src/stores/redis.ts'
+import { redisStore, type RedisClient, type RedisStoreOptions } from '../../../src/stores/redis/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }

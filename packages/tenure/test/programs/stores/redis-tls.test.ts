@@ -9,9 +9,9 @@ import { programs } from '../../../../../test/servers/programs.ts'
 import { redis } from '../../../../../test/servers/redis.ts'
 import { start, type RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import type { LeaseStore } from '../../../src/lease-store.ts'
+import type { LeaseStore } from '../../../src/engine/lease-store.ts'
 import { openStore } from '../../../src/stores/index.ts'
-import { redisStore } from '../../../src/stores/redis.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
 import { makeCertificate } from '../../kubernetes/certificate.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 5_000 }

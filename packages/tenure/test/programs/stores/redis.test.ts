@@ -10,7 +10,7 @@ import { findBlocks, readDocument, root } from '../../../../../test/documents.ts
 import { redis } from '../../../../../test/servers/redis.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
-import { redisStore, type RedisClient } from '../../../src/stores/redis.ts'
+import { redisStore, type RedisClient } from '../../../src/stores/redis/index.ts'
 
 /** Every client that a program may have, for the server at a URL. */
 const clients: Record<string, (url: string) => RedisClient> = {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { localS3, moto } from '../../../../../test/servers/moto.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
-import { objectOf } from '../../../src/stores/folder.ts'
-import { s3Store, type S3StoreOptions } from '../../../src/stores/s3.ts'
+import { objectOf } from '../../../src/store-kit/object-names.ts'
+import { s3Store, type S3StoreOptions } from '../../../src/stores/s3/index.ts'
 
 /** Every kind of client that a program may have. */
 const clients: Record<string, (config: S3ClientConfig) => S3StoreOptions['client']> = {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { held } from '../../../src/conformance/scene.ts'
-import type { GcsFetch, GcsStoreOptions } from '../../../src/stores/gcs.ts'
+import type { GcsFetch, GcsStoreOptions } from '../../../src/stores/gcs/index.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
 import { raceChecks } from './race-checks.ts'

@@ -1,6 +1,6 @@
 import { ok } from 'node:assert/strict'
 import type { RunningServer } from '../../../../../test/servers/server.ts'
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
 import { startFront, type Front } from './front.ts'
 
 interface OpenOptions {

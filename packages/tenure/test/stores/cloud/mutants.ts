@@ -15,48 +15,48 @@ const lostAnswer = 'a write that the client repeats after a lost answer is one g
 export const dynamodbMutations: readonly CloudMutation[] = [
   {
     name: 'an item is created even if it exists',
-    file: 'stores/dynamodb.ts',
+    file: 'stores/dynamodb/index.ts',
     find: "ConditionExpression: 'attribute_not_exists(#id)'",
     replace: "ConditionExpression: 'attribute_not_exists(#id) or attribute_exists(#id)'",
     caughtBy: newElection,
   },
   {
     name: 'an item is overwritten without comparing its version',
-    file: 'stores/dynamodb.ts',
+    file: 'stores/dynamodb/index.ts',
     find: "ConditionExpression: '#version = :version'",
     replace: "ConditionExpression: '#version <> :version or #version = :version'",
     caughtBy: renewals,
   },
   {
     name: 'a write keeps the version',
-    file: 'stores/dynamodb.ts',
+    file: 'stores/dynamodb/index.ts',
     find: 'const next = this.#clock.randomId()',
     replace: 'const next = election',
     caughtBy: 'every write creates a version that no earlier write had',
   },
   {
     name: 'a lagging replica may answer a read',
-    file: 'stores/dynamodb.ts',
+    file: 'stores/dynamodb/index.ts',
     find: 'Key: key, ConsistentRead: true }',
     replace: 'Key: key, ConsistentRead: false }',
     caughtBy: 'every read is strongly consistent',
   },
   {
     name: 'a failed condition of DynamoDB is reported as an error',
-    file: 'stores/dynamodb.ts',
+    file: 'stores/dynamodb/index.ts',
     find: 'if (isOvertaken(error)) return undefined',
     replace: '',
     caughtBy: 'a failed condition is a refusal, not an error',
   },
   {
     name: 'an item without a record counts as missing',
-    file: 'stores/dynamodb.ts',
+    file: 'stores/dynamodb/index.ts',
     find: 'return item && valueOf(item)',
     replace: "return item?.['content'] && valueOf(item)",
     caughtBy: 'acquire does not overwrite an item of another program',
     also: [
       {
-        file: 'stores/dynamodb.ts',
+        file: 'stores/dynamodb/index.ts',
         find: "ConditionExpression: 'attribute_not_exists(#id)'",
         replace: "ConditionExpression: 'attribute_not_exists(#id) or attribute_not_exists(version)'",
       },
@@ -64,49 +64,49 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   },
   {
     name: 'the highest term is stored only in the record',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: 'const kept = await this.#keep(election, over, record, call)',
     replace: "const kept = { value: record, version: 'none' }",
     caughtBy: 'the highest term survives the removal of its record',
   },
   {
     name: 'a record that arrives after a deleted grant is shown',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: 'record: isLate(record, value) ? undefined : record,',
     replace: 'record,',
     caughtBy: 'a claim that arrives after another grant was deleted is not granted',
   },
   {
     name: 'a claim that arrives after a deleted grant is granted',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: 'if (isLate(record, kept?.value)) return undefined',
     replace: '',
     caughtBy: 'a claim that arrives after another grant was deleted is not granted',
   },
   {
     name: 'the recorded term does not identify its attempt',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: '|| (record.term === kept.term && record.attempt !== kept.attempt)',
     replace: '',
     caughtBy: 'a claim that arrives after another grant was deleted is not granted',
   },
   {
     name: 'a grant is shown before its term is recorded',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: 'if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)',
     replace: 'if (record || !record) return foundOf(record, kept)',
     caughtBy: 'a grant is not shown before its term is recorded',
   },
   {
     name: 'a process that finds a grant also records its duration',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: keepsFound,
     replace: 'const raised = await this.#keep(election, foundOf(undefined, kept), record, call)',
     caughtBy: 'a process that finds a grant late does not shorten the recorded lease duration',
   },
   {
     name: 'every failure to record a found term is ignored',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: keepsFound,
     replace: `const ignored = () => kept ?? { value: record, version: '' }
       const raised = await this.#raise(election, kept, record, call).catch(ignored)`,
@@ -114,12 +114,12 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   },
   {
     name: 'a process that may not record terms still finds its grant',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: '  throw new TermDenied(error.code,',
     replace: '  return undefined as never\n  throw new TermDenied(error.code,',
     also: [
       {
-        file: 'stores/objects.ts',
+        file: 'store-kit/two-object-store.ts',
         find: 'if (raised) return foundOf(record, raised)',
         replace: 'return foundOf(record, raised ?? kept)',
       },
@@ -128,27 +128,27 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   },
   {
     name: 'a read that fails for any reason returns nothing',
-    file: 'stores/objects.ts',
+    file: 'store-kit/two-object-store.ts',
     find: 'if (error instanceof TermDenied) return undefined',
     replace: 'if (error) return undefined',
     caughtBy: 'a found grant is not shown when recording its term fails for another reason',
   },
   {
     name: 'a call waits as long as its client does',
-    file: 'stores/bounded.ts',
+    file: 'store-kit/call-deadline.ts',
     find: 'clock.setTimer(ms, () =>',
     replace: 'clock.setTimer(ms * 1_000, () =>',
     caughtBy: 'a call ends at its deadline even if the client ignores it',
   },
 ]
 
-const noProbe = { file: 'stores/s3.ts', find: 'await this.#probed()\n', replace: '\n' }
+const noProbe = { file: 'stores/s3/index.ts', find: 'await this.#probed()\n', replace: '\n' }
 
 /** An emulator of S3 must reveal every one of these. */
 export const s3Mutations: readonly CloudMutation[] = [
   {
     name: 'an object is created even if it exists',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: "{ IfNoneMatch: '*' }",
     replace: '{}',
     also: [noProbe],
@@ -156,7 +156,7 @@ export const s3Mutations: readonly CloudMutation[] = [
   },
   {
     name: 'an object is overwritten without comparing its ETag',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: '{ IfMatch: version }',
     replace: '{}',
     also: [noProbe],
@@ -164,7 +164,7 @@ export const s3Mutations: readonly CloudMutation[] = [
   },
   {
     name: 'equal contents have equal versions',
-    file: 'stores/record.ts',
+    file: 'store-kit/record.ts',
     find: 'metadata, carry, ...unique })',
     replace: 'metadata, carry, renewedAt: 0, ...(unique && {}) })',
     caughtBy: 'every write creates a version that no earlier write had',
@@ -176,35 +176,35 @@ export const s3Mutations: readonly CloudMutation[] = [
   },
   {
     name: 'only one of the two conditions is probed',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: 'creates && (await this.#write(key, text, noETag, signal)) === undefined',
     replace: 'creates',
     caughtBy: 'acquire fails on a server that ignores If-Match',
   },
   {
     name: 'the probe ignores that an object was created twice',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: '(await isThere()) || (await isThere())',
     replace: '(await isThere()) || true',
     caughtBy: 'acquire fails on a server that ignores If-None-Match',
   },
   {
     name: 'every write probes conditional writes',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: 'this.#probe = probe\n',
     replace: '\n',
     caughtBy: 'the store probes conditional writes once, and never for reads',
   },
   {
     name: 'renewing a deleted object is reported as an error',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: "  return name === 'NoSuchKey'\n",
     replace: '  return false\n',
     caughtBy: 'renewing a deleted object is refused without an error',
   },
   {
     name: 'a failed condition counts as success',
-    file: 'stores/s3.ts',
+    file: 'stores/s3/index.ts',
     find: '      if (isOvertaken(error)) return undefined\n',
     replace: '      if (isOvertaken(error)) return version ?? \'"none"\'\n',
     caughtBy: lostAnswer,
@@ -212,7 +212,7 @@ export const s3Mutations: readonly CloudMutation[] = [
   },
   {
     name: 'a lifecycle rule that deletes objects is overlooked',
-    file: 'stores/s3/inspection.ts',
+    file: 'stores/s3/diagnostics.ts',
     find: 'folder.startsWith(prefix) || prefix.startsWith(folder)',
     replace: 'prefix.startsWith(folder)',
     caughtBy: 'inspect reports rules that delete objects, and versioning that keeps them all',
@@ -223,21 +223,21 @@ export const s3Mutations: readonly CloudMutation[] = [
 export const gcsMutations: readonly CloudMutation[] = [
   {
     name: 'an object is created even if it exists',
-    file: 'stores/gcs.ts',
+    file: 'stores/gcs/index.ts',
     find: "const condition = { ifGenerationMatch: version ?? '0' }",
     replace: 'const condition = version === undefined ? undefined : { ifGenerationMatch: version }',
     caughtBy: newElection,
   },
   {
     name: 'an object is overwritten without comparing its generation',
-    file: 'stores/gcs.ts',
+    file: 'stores/gcs/index.ts',
     find: "const condition = { ifGenerationMatch: version ?? '0' }",
     replace: "const condition = version === undefined ? { ifGenerationMatch: '0' } : undefined",
     caughtBy: renewals,
   },
   {
     name: 'a failed condition of Google Cloud Storage is reported as an error',
-    file: 'stores/gcs.ts',
+    file: 'stores/gcs/index.ts',
     find: 'if (response.status === 412) {',
     replace: 'if (response.status === 410) {',
     caughtBy: 'a failed condition is a refusal, not an error',
@@ -251,7 +251,7 @@ export const gcsMutations: readonly CloudMutation[] = [
   },
   {
     name: 'writes of one object are exactly a second apart',
-    file: 'stores/gcs.ts',
+    file: 'stores/gcs/index.ts',
     find: 'writeIntervalMs = 1_100',
     replace: 'writeIntervalMs = 1_000',
     caughtBy: 'writes of one object are more than a second apart',
@@ -265,14 +265,14 @@ export const gcsMutations: readonly CloudMutation[] = [
   },
   {
     name: 'a refused write delays the next one',
-    file: 'stores/gcs.ts',
+    file: 'stores/gcs/index.ts',
     find: '        notWritten()\n',
     replace: '',
     caughtBy: 'a refused write does not delay the next one',
   },
   {
     name: 'a lease that is too short to be renewed in time is granted',
-    file: 'stores/gcs.ts',
+    file: 'stores/gcs/index.ts',
     find: 'if (claim.leaseDurationMs >= 3 * writeIntervalMs) return',
     replace: 'if (claim.leaseDurationMs > 0) return',
     caughtBy: 'acquire refuses a lease that is too short to be renewed at the write interval',

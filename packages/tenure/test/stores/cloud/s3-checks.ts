@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { S3 } from '@aws-sdk/client-s3'
 import { localS3 } from '../../../../../test/servers/moto.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { S3StoreOptions } from '../../../src/stores/s3.ts'
+import type { S3StoreOptions } from '../../../src/stores/s3/index.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks, type Library } from './library.ts'
 import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
@@ -65,7 +65,7 @@ export const s3Checks: Checks<S3StoreOptions> = {
     const bucket = `careless-${randomUUID()}`
     await client.createBucket({ Bucket: bucket })
     const inspect = async () => {
-      const store = open({ bucket, prefix: 'tenure' }) as ReturnType<typeof import('../../../src/stores/s3.ts').s3Store>
+      const store = open({ bucket, prefix: 'tenure' }) as ReturnType<typeof import('../../../src/stores/s3/index.ts').s3Store>
       return (await store.inspect(call)).map(({ risk, text }) => `${risk}: ${text}`)
     }
     deepEqual(await inspect(), [])

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
-import { Elector } from '../../../src/elector.ts'
-import type { ElectionEvent } from '../../../src/events.ts'
+import { Elector } from '../../../src/engine/elector.ts'
+import type { ElectionEvent } from '../../../src/engine/events.ts'
 import { makeGate } from '../../fencing/gate.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
 

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import type { FileStoreOptions } from '../../../src/stores/file.ts'
+import type { FileStoreOptions } from '../../../src/stores/file/index.ts'
 
 interface Reply {
   id: number

@@ -2,8 +2,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
-import type { AcquireClaim, CallOptions, Granted, LeaseRecord, LeaseStore } from '../../../src/lease-store.ts'
+import { systemClock } from '../../../src/common/clock.ts'
+import type { AcquireClaim, CallOptions, Granted, LeaseRecord, LeaseStore } from '../../../src/engine/lease-store.ts'
 import {
   decodeLease,
   decodeMark,
@@ -12,7 +12,7 @@ import {
   type StoredLease,
   type TermMark,
 } from '../../../src/stores/file/file-format.ts'
-import { fileStore, type FileStoreOptions } from '../../../src/stores/file.ts'
+import { fileStore, type FileStoreOptions } from '../../../src/stores/file/index.ts'
 
 /** A time limit that no call should reach. */
 export function call(signal: AbortSignal = AbortSignal.timeout(20_000)): CallOptions {

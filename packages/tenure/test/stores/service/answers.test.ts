@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { TenureError } from '../../../src/errors.ts'
-import type { LeaseStore } from '../../../src/lease-store.ts'
+import { TenureError } from '../../../src/common/errors.ts'
+import type { LeaseStore } from '../../../src/engine/lease-store.ts'
 import { claim, cluster, fakeService, grant, held, json, leader, storeOf, type Answer } from './fake-service.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 5_000 }

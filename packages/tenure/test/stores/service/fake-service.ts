@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
-import type { AcquireClaim, HeldClaim } from '../../../src/lease-store.ts'
-import { serviceStore, type ServiceStoreOptions } from '../../../src/stores/service.ts'
+import type { AcquireClaim, HeldClaim } from '../../../src/engine/lease-store.ts'
+import { serviceStore, type ServiceStoreOptions } from '../../../src/stores/service/index.ts'
 
 /** A received request. */
 export interface Asked {

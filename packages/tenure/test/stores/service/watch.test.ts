@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Clock } from '../../../src/clock.ts'
-import { Elector } from '../../../src/elector.ts'
+import type { Clock } from '../../../src/common/clock.ts'
+import { Elector } from '../../../src/engine/elector.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { cluster, fakeService, json, leader, storeOf } from './fake-service.ts'
 

@@ -103,7 +103,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'tenure releases the lease before the command has ended',
-    file: 'run/conductor.ts',
+    file: 'run/runner.ts',
     find: 'leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))',
     replace: 'leadership.waitUntil(Promise.resolve(settle))',
     caughtWhen: 'tenure is stopped while the command drains slowly',

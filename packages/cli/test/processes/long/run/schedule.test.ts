@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { Elector } from '../../../../../tenure/src/elector.ts'
+import { Elector } from '../../../../../tenure/src/engine/elector.ts'
 import { jobStatus } from '../../../../../tenure/src/jobs/index.ts'
-import { fileStore } from '../../../../../tenure/src/stores/file.ts'
+import { fileStore } from '../../../../../tenure/src/stores/file/index.ts'
 import { scene, type Scene } from '../../../run/scene.ts'
 import { begun, expectRuns, expectEachOnce, quick } from '../../../run/slots.ts'
 

@@ -118,7 +118,7 @@ test('tenure ends the command in time even when its supervisor is stopped and th
 })
 
 test.each(['file', 'service'] as const)(
-  'a supervisor that is stopped before its time is replaced before anything starts, on a store of kind %s',
+  'a standby replaces a stopped supervisor before it starts anything, on a %s store',
   { timeout: 60_000 },
   async (kind) => {
     const both = await two(kind)

@@ -15,7 +15,7 @@ const unfinished = (host: string) =>
   `POST /v1/renew HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  'after %s it exits with 0, and what it granted is still there',
+  'the service exits with 0 after %s, and its grants are still valid after a restart',
   async (signal) => {
     const folder = temporaryFolder()
     const first = await serve(folder)

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/client/api-error.ts'
-import type { ApiWatch, KubernetesClient } from '../../../../src/kubernetes/client/client.ts'
+import { ApiError } from '../../../../src/clients/kubernetes/api-error.ts'
+import type { ApiWatch, KubernetesClient } from '../../../../src/clients/kubernetes/client.ts'
 import { fakeClock } from '../../../../src/testing/index.ts'
 import {
   answerOf,

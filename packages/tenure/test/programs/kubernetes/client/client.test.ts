@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { requestJson } from '../../../../../../test/servers/https-json.ts'
 import { startProxy } from '../../../../../../test/servers/proxy.ts'
 import { describeWithOwnCluster } from '../../../../../../test/servers/suite.ts'
-import type { KubernetesClient } from '../../../../src/kubernetes/client/client.ts'
+import type { KubernetesClient } from '../../../../src/clients/kubernetes/client.ts'
 import { fakeClock } from '../../../../src/testing/index.ts'
 import { clientFor } from '../../../kubernetes/client/tls-server.ts'
 
@@ -231,7 +231,7 @@ describeWithOwnCluster('KubernetesClient on a real API server', (cluster) => {
     const folder = await mkdtemp(join(tmpdir(), 'tenure-client-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const bundle = await rolldown({
-      input: join(import.meta.dirname, '../../../../src/kubernetes/client/client.ts'),
+      input: join(import.meta.dirname, '../../../../src/clients/kubernetes/client.ts'),
       platform: 'node',
     })
     await bundle.write({ file: join(folder, 'client.mjs') })

@@ -7,8 +7,8 @@ import { KubeConfig } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startProxy } from '../../../../../../test/servers/proxy.ts'
 import { describeWithCluster } from '../../../../../../test/servers/suite.ts'
-import { fromClientNode } from '../../../../src/kubernetes/credentials/client-node.ts'
-import type { KubernetesClient } from '../../../../src/kubernetes/client/client.ts'
+import { fromClientNode } from '../../../../src/clients/kubernetes/credentials/client-node.ts'
+import type { KubernetesClient } from '../../../../src/clients/kubernetes/client.ts'
 import { config, base64 } from '../../../kubernetes/credentials/client-node-config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-client-node-'))

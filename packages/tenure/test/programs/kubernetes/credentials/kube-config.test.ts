@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { files } from '../../../../../../test/servers/kube-apiserver.ts'
 import { describeWithCluster } from '../../../../../../test/servers/suite.ts'
-import type { KubernetesClient } from '../../../../src/kubernetes/client/client.ts'
-import { fromKubeConfig } from '../../../../src/kubernetes/credentials/kube-config.ts'
+import type { KubernetesClient } from '../../../../src/clients/kubernetes/client.ts'
+import { fromKubeConfig } from '../../../../src/clients/kubernetes/credentials/kube-config.ts'
 import { base64, folderOfFiles, kubeConfig } from '../../../kubernetes/credentials/kube-config-file.ts'
 
 const { write } = folderOfFiles()

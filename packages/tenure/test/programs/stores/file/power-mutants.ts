@@ -9,21 +9,21 @@ export interface PowerMutant extends Mutation {
 export const powerMutants: readonly PowerMutant[] = [
   {
     name: 'a record becomes readable before its term is durable',
-    file: 'stores/file.ts',
+    file: 'stores/file/index.ts',
     find: 'clock }, isGrant)',
     replace: 'clock }, false)',
     finds: /^after rename \S+ \S+\.json: term \d is granted again$/,
   },
   {
     name: 'a grant is answered before its file name is durable',
-    file: 'stores/file.ts',
+    file: 'stores/file/index.ts',
     find: 'signOfLife }, durable)',
     replace: 'signOfLife }, false)',
     finds: /^after the answer 1\.1\.\w+: the grant of term 1 is gone$/,
   },
   {
     name: 'a checkpoint is answered before its file name is durable',
-    file: 'stores/file.ts',
+    file: 'stores/file/index.ts',
     find: ' || record.carry !== lease.record.carry',
     replace: '',
     finds: /^after the answer 1\.2\.\w+: the checkpoint "first" is gone$/,

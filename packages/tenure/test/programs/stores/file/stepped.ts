@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { preload } from '../../../../../../test/preload.ts'
-import type { LeaseRecord } from '../../../../src/lease-store.ts'
+import type { LeaseRecord } from '../../../../src/engine/lease-store.ts'
 import type { Step } from './power.ts'
 
 /** What the parent does while the process is paused. The process then continues, or ends if the answer is `false`. */

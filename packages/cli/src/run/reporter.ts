@@ -1,0 +1,81 @@
+import type { CallReport, LeaseRecord } from 'tenure'
+import { setTimer } from '../shared/clock.ts'
+import { printable } from '../shared/output.ts'
+import { Troubles } from '../shared/error-log.ts'
+import type { Messages } from './messages.ts'
+import type { Plan } from './plan.ts'
+
+/** An elector reports its own election within this time after its own record appears. */
+const twinAfterMs = 2_000
+
+/** Reports the progress of the campaign, and each problem once. */
+export class Narrator {
+  readonly #plan: Plan
+  readonly #messages: Messages
+  readonly #storeTroubles = new Troubles()
+  readonly #fileTroubles = new Troubles()
+  #cancelTwin: () => void = () => {}
+
+  constructor(plan: Plan, messages: Messages) {
+    this.#plan = plan
+    this.#messages = messages
+  }
+
+  readonly tell = (text: string): void => this.#messages.tell(text)
+
+  /** Like {@link tell}, but silent with --quiet. */
+  readonly note = (text: string): void => {
+    if (!this.#plan.isQuiet) this.#messages.tell(text)
+  }
+
+  /** The current problem with the store; undefined if none is known. */
+  get storeTrouble(): string | undefined {
+    return this.#storeTroubles.last
+  }
+
+  elected(term: number): void {
+    this.#cancelTwin()
+    this.#answered({ ofRenewal: false })
+    this.note(`leads "${this.#plan.election}" in term ${term}`)
+  }
+
+  renewed(): void {
+    this.#answered({ ofRenewal: true })
+  }
+
+  /** Records the end of a store call. */
+  called(call: CallReport, isFollowing: () => boolean): void {
+    if (this.#storeTroubles.endsWith(call, isFollowing)) this.#sayThatItAnswers()
+  }
+
+  leads({ holder, term }: LeaseRecord, isOwnName: boolean): void {
+    const waits = `${printable(holder)} leads "${this.#plan.election}" in term ${term}; waiting`
+    this.#cancelTwin()
+    if (!isOwnName) return this.note(waits)
+    // This process's own grant is also reported as a new leader, right before its election. If no election follows,
+    // another candidate has the same name.
+    this.#cancelTwin = setTimer(twinAfterMs, () => {
+      this.tell(`${waits}. It has the same identity as this process. Give each process its own --identity.`)
+    })
+  }
+
+  storeFailed(text: string, what: { readonly ofRenewal: boolean }): void {
+    if (this.#storeTroubles.isNew(text, what)) this.tell(text)
+  }
+
+  fileFailed(text: string): void {
+    if (this.#fileTroubles.isNew(text, { ofRenewal: false })) this.tell(text)
+  }
+
+  close(): void {
+    this.#cancelTwin()
+  }
+
+  #answered(what: { readonly ofRenewal: boolean }): void {
+    if (this.#storeTroubles.end(what)) this.#sayThatItAnswers()
+  }
+
+  #sayThatItAnswers(): void {
+    this.note('the store answers again')
+  }
+}

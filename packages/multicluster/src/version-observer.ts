@@ -1,0 +1,167 @@
+import type { LeaseRecord } from 'tenure'
+import type { ResourceKey } from 'tenure/stores/multicluster'
+import { newErrand, pauseMs, putOff, type Errand } from './pending-call.ts'
+import { callGlobal } from './global-call.ts'
+import { isHeldIn } from './names.ts'
+import { expiredVersionOf, leftMs, nothingSeen, withSight, type ElectionSights, type Showing } from './observed-versions.ts'
+import { report, type Shared } from './relay-context.ts'
+
+/** The timeout of one read. */
+const lookMs = 5_000
+/**
+ * The shortest interval between reads. Reads cost money, and a candidate that asks for a lease of one millisecond must
+ * not cause thousands of them.
+ */
+const shortestPaceMs = 100
+
+/**
+ * Observes one election while a candidate of this cluster is alive, through the store's watch if it has one, otherwise
+ * by polling.
+ */
+export class Sighting {
+  readonly #shared: Shared
+  readonly #about: ResourceKey & { readonly election: string }
+  readonly #onChange: () => void
+  seen: ElectionSights = nothingSeen
+  /** When the store itself last answered. */
+  #answeredAtMs = -Infinity
+  /** The version that expired here and that a later read still found. */
+  #goneVersion: string | undefined
+  #watch: AbortController | undefined
+  #watchFailures = 0
+  #watchAgainAtMs = 0
+  #look: Errand | undefined
+  #absentForMs = 0
+
+  constructor(shared: Shared, about: ResourceKey & { readonly election: string }, onChange: () => void) {
+    this.#shared = shared
+    this.#about = about
+    this.#onChange = onChange
+  }
+
+  /** Whether the current version expired here and still exists. */
+  get hasRunOut(): boolean {
+    return this.#goneVersion !== undefined && this.#goneVersion === this.seen.sight?.version
+  }
+
+  /**
+   * Records an answer of the store. Call it when the answer arrives, not earlier. The caller itself acts on the change.
+   */
+  noteAnswer(
+    record: LeaseRecord | undefined,
+    { absentForMs = this.#absentForMs, highestTerm }: { absentForMs?: number; highestTerm?: number | undefined } = {},
+  ): void {
+    const nowMs = this.#nowMs()
+    this.#answeredAtMs = nowMs
+    this.#note({ record, by: 'answer', absentForMs, highestTerm })
+    const gone = this.#shared.store.expiry === 'observed' ? expiredVersionOf(this.seen, nowMs) : undefined
+    if (gone !== undefined && record) this.#goneVersion = gone
+  }
+
+  /**
+   * Records a watch event, or a status that another relay has written. It may describe the past, but terms only rise.
+   */
+  noteEvent(record: LeaseRecord | undefined, highestTerm?: number): void {
+    const before = this.seen
+    this.#note({ record, by: 'event', absentForMs: this.#absentForMs, highestTerm })
+    if (this.seen !== before) this.#onChange()
+  }
+
+  /**
+   * Does what is due, and returns when to call again. `leaseMs` is the lease duration of the live candidates. Undefined
+   * if there are none.
+   */
+  advance(leaseMs: number | undefined): number {
+    if (leaseMs === undefined) {
+      this.stop()
+      return Infinity
+    }
+    this.#absentForMs = leaseMs
+    const nowMs = this.#nowMs()
+    // A lease held in this cluster shows itself through its renewals.
+    const isFollowed = !this.#isHeldHere(nowMs)
+    if (!isFollowed) this.#endWatch()
+    else if (this.#shared.store.watch && !this.#watch && nowMs >= this.#watchAgainAtMs) void this.#follow()
+    const dueMs = this.#lookDueMs(nowMs, leaseMs, isFollowed)
+    if (this.#look?.state === 'running') return Infinity
+    const isWatchDue = isFollowed && this.#shared.store.watch !== undefined && !this.#watch
+    if (nowMs < dueMs) return Math.min(dueMs, isWatchDue ? this.#watchAgainAtMs : Infinity)
+    void this.#lookOnce(nowMs)
+    return Infinity
+  }
+
+  stop(): void {
+    this.#endWatch()
+    this.#look?.controller?.abort(new DOMException('The caller no longer waits for this call.', 'AbortError'))
+    this.#look = undefined
+  }
+
+  #nowMs(): number {
+    return this.#shared.clock.monotonicMs()
+  }
+
+  #note(showing: Omit<Showing, 'nowMs'>): void {
+    this.seen = withSight(this.seen, { ...showing, nowMs: this.#nowMs() })
+  }
+
+  #isHeldHere(nowMs: number): boolean {
+    const record = this.seen.sight?.record
+    if (!record || record.released || !isHeldIn(this.#shared.cluster, record.holder)) return false
+    return (leftMs(this.seen, nowMs) ?? 0) > 0
+  }
+
+  #lookDueMs(nowMs: number, leaseMs: number, isFollowed: boolean): number {
+    const { sight } = this.seen
+    const endMs = sight ? sight.seenAtMs + sight.holdsForMs : Infinity
+    const holdsMs = sight?.holdsForMs ?? leaseMs
+    // Read slightly later than the expiry, because waiting candidates ask at that very moment.
+    const isOpen = sight?.record && !sight.record.released && !this.hasRunOut
+    const endDueMs = isOpen ? endMs + Math.min(1_000, holdsMs / 10) : Infinity
+    const isTold = this.#watch !== undefined || !isFollowed
+    const paceMs = Math.max(shortestPaceMs, holdsMs / 5)
+    const lookDueMs = isTold ? Infinity : Math.max(this.#answeredAtMs, nowMs - paceMs) + paceMs
+    return Math.max(Math.min(endDueMs, lookDueMs), this.#look?.tryAtMs ?? 0)
+  }
+
+  async #lookOnce(nowMs: number): Promise<void> {
+    const look = (this.#look ??= newErrand(nowMs, Infinity, undefined))
+    const controller = new AbortController()
+    look.state = 'running'
+    look.controller = controller
+    try {
+      const bound = { controller, timeoutMs: lookMs, isLook: true }
+      const { found } = (await callGlobal(this.#shared, this.#about, { verb: 'read' }, bound)) as { found: LeaseRecord }
+      if (this.#look !== look) return
+      this.#look = undefined
+      this.noteAnswer(found)
+    } catch {
+      if (this.#look === look) putOff(look, this.#nowMs(), this.#shared.clock)
+    }
+    this.#onChange()
+  }
+
+  async #follow(): Promise<void> {
+    const { store, clock, observer } = this.#shared
+    const controller = new AbortController()
+    this.#watch = controller
+    try {
+      for await (const record of store.watch?.(this.#about.election, { signal: controller.signal }) ?? []) {
+        if (controller.signal.aborted) return
+        this.#watchFailures = 0
+        this.noteEvent(record)
+      }
+    } catch (error) {
+      if (!controller.signal.aborted) report(() => observer.onError?.(error, 'watching the global store'))
+    }
+    if (controller.signal.aborted) return
+    this.#watch = undefined
+    this.#watchFailures += 1
+    this.#watchAgainAtMs = this.#nowMs() + pauseMs(this.#watchFailures, clock)
+    this.#onChange()
+  }
+
+  #endWatch(): void {
+    this.#watch?.abort()
+    this.#watch = undefined
+  }
+}

@@ -1,0 +1,297 @@
+import { request as requestPlain, type ClientRequest, type IncomingMessage } from 'node:http'
+import { request as requestTls } from 'node:https'
+import type { Socket } from 'node:net'
+import { isLoopbackHost } from '@tenure/internal/loopback'
+import type { Clock, Timer } from 'tenure'
+import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
+import { ended, LinkConnection, type Message } from './peer-connection.ts'
+import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol, type LinkKey } from './peer-authentication.ts'
+import { Places as Room } from '../http/budgets.ts'
+import type { Caller } from '../groups/groups.ts'
+import type { ReplicasView } from '../operation/replicas.ts'
+import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
+import type { Terms } from './highest-term.ts'
+
+/** Why the active replica did not answer a call. */
+export class LinkError extends Error {
+  override readonly name = 'LinkError'
+  /** Whether the call may have been carried out. */
+  readonly mayBeDone: boolean
+
+  constructor(message: string, mayBeDone: boolean, options?: ErrorOptions) {
+    super(message, options)
+    this.mayBeDone = mayBeDone
+  }
+}
+
+export interface LinkClientOptions {
+  readonly clusterId: string
+  /** Returns the secret in the head of the storage. */
+  secret(): string
+  readonly terms: Terms
+  readonly clock: Clock
+  /** Returns the CAs of the active replica's certificate. Default: the CAs that Node trusts. */
+  readonly ca?: (() => string | undefined) | undefined
+  /** Called when the active replica cannot be reached, or refuses this one. */
+  readonly onTrouble?: ((error: LinkError) => void) | undefined
+  /** How the active replica shows this one to operators. */
+  readonly self: { readonly replica: string; readonly address: string }
+}
+
+/** The options of a call. */
+export interface CallOptions {
+  /** How long the caller waits. */
+  readonly deadlineMs: number
+  /** Aborts when the caller has disconnected. */
+  readonly signal?: AbortSignal | undefined
+  /** The caller that it is made for. Undefined if this replica makes it for itself. */
+  readonly caller?: Caller | undefined
+}
+
+interface Pending {
+  readonly untilMs: number
+  isSent: boolean
+  resolve(answer: unknown): void
+  reject(error: Error): void
+  /** Stops listening to the caller's signal, and frees its room. */
+  forget(): void
+}
+
+const connectMs = 2_000
+const sweepMs = 200
+/**
+ * How many bytes unanswered calls may take, for one subject and in total. If there are more, the active replica does
+ * not keep up.
+ */
+const mostBytesPerSubject = 8 * 2 ** 20
+const mostBytes = 32 * 2 ** 20
+const soonMs = 1_000
+
+/** One connection to a replica that is believed to be active. Once closed, it stays closed. */
+export class LinkClient {
+  readonly address: string
+  readonly #options: LinkClientOptions
+  readonly #pending = new Map<number, Pending>()
+  readonly #room = new Room(mostBytesPerSubject, mostBytes)
+  /** Calls that were made before the connection was established. */
+  #early: { readonly id: number; readonly json: string; readonly caller: Caller | undefined }[] = []
+  #connection: LinkConnection | undefined
+  #connecting: ClientRequest | undefined
+  #connectTimer: Timer | undefined
+  #sweep: Timer | undefined
+  #lastId = 0
+  /** The position that was last confirmed to the active replica. */
+  #heard = ''
+  #isClosed = false
+  /** Takes changes that the active replica sends. Returns the position up to which all changes are then known. */
+  onTold: ((told: readonly unknown[]) => string) | undefined
+  onClose: (() => void) | undefined
+
+  constructor(address: string, options: LinkClientOptions) {
+    this.address = address
+    this.#options = options
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Rejects with a {@link LinkError} if the active replica gave no answer. */
+  call<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, options: CallOptions): Promise<AnswerOf<Name>> {
+    return this.#ask(verb, args, options) as Promise<AnswerOf<Name>>
+  }
+
+  /** Once this resolves, changes after a position come to {@link onTold}. */
+  async follow(after: unknown, renewals: boolean, deadlineMs: number): Promise<void> {
+    await this.#ask('follow', [after, renewals], { deadlineMs })
+  }
+
+  /** Returns the replicas as the active one sees them. */
+  replicas(deadlineMs: number): Promise<ReplicasView> {
+    return this.#ask('replicas', [], { deadlineMs }) as Promise<ReplicasView>
+  }
+
+  close(reason = 'The connection to the active replica is closed.'): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#sweep?.cancel()
+    this.#connectTimer?.cancel()
+    this.#connecting?.destroy()
+    this.#connection?.close()
+    for (const [id, { isSent }] of this.#pending) this.#take(id)?.reject(new LinkError(reason, isSent))
+    this.onClose?.()
+  }
+
+  #ask(verb: string, args: unknown, { deadlineMs, signal, caller }: CallOptions): Promise<unknown> {
+    if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
+    const id = ++this.#lastId
+    const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
+    const leave = this.#room.enter(caller?.subject ?? '', json.length)
+    // The follow call is never refused: there is only one, and all watchers of this replica depend on it.
+    if (!leave && verb !== 'follow') return Promise.reject(busy(this.#room.taken >= mostBytes))
+    return new Promise((resolve, reject) => {
+      const cancel = () => {
+        if (this.#connection) return this.#connection.queue('cancels', String(id))
+        // If it were still sent, a campaign would wait in the queue, and win, for a caller that has disconnected.
+        this.#take(id)?.reject(new LinkError('The caller has disconnected.', false))
+      }
+      signal?.addEventListener('abort', cancel, { once: true })
+      const forget = () => {
+        signal?.removeEventListener('abort', cancel)
+        leave?.()
+      }
+      const untilMs = this.#options.clock.monotonicMs() + deadlineMs
+      this.#pending.set(id, { untilMs, isSent: this.#connection !== undefined, resolve, reject, forget })
+      if (this.#connection) this.#connection.call(id, json, caller)
+      else this.#early.push({ id, json, caller })
+      if (signal?.aborted) cancel()
+      this.#connect()
+      this.#sweep ??= this.#sweepLater()
+    })
+  }
+
+  #take(id: number): Pending | undefined {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    pending?.forget()
+    return pending
+  }
+
+  /** One timer for all calls. */
+  #sweepLater(): Timer {
+    return this.#options.clock.setTimer(sweepMs, () => this.#sweepNow(), { background: true })
+  }
+
+  #sweepNow(): void {
+    const nowMs = this.#options.clock.monotonicMs()
+    for (const [id, { untilMs, isSent }] of this.#pending) {
+      if (nowMs < untilMs) continue
+      this.#connection?.queue('cancels', String(id))
+      this.#take(id)?.reject(new LinkError('The active replica has not answered in time.', isSent))
+    }
+    this.#sweep = this.#pending.size > 0 ? this.#sweepLater() : undefined
+  }
+
+  /**
+   * Tries the newest key first, then the older ones: the other side may not have read the storage since the secret was
+   * replaced.
+   */
+  #connect(): void {
+    if (this.#connecting) return
+    this.#connectWith(linkKeys(this.#options.secret()))
+  }
+
+  #connectWith([key, ...older]: readonly LinkKey[]): void {
+    const { hostname, port, protocol: scheme } = new URL(this.address)
+    if (scheme !== 'https:' && !isLoopbackHost(hostname)) {
+      // Not synchronously: the code that makes the first call does not expect its failure yet.
+      queueMicrotask(() => this.#giveUp(`${this.address} is neither https nor on this machine.`))
+      return
+    }
+    if (!key) return this.#giveUp(`${this.address} has a different secret.`)
+    const { clock, clusterId } = this.#options
+    const ca = this.#options.ca?.()
+    const nonce = newNonce()
+    const request = scheme === 'https:' ? requestTls : requestPlain
+    this.#connecting = request({
+      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      port,
+      path: linkPath,
+      agent: false,
+      ...(ca !== undefined && { ca }),
+      headers: {
+        connection: 'Upgrade',
+        upgrade: protocol,
+        [linkHeaders.cluster]: clusterId,
+        [linkHeaders.key]: key.name,
+        [linkHeaders.nonce]: nonce,
+      },
+    })
+    this.#connectTimer ??= clock.setTimer(connectMs, () => this.#giveUp('The active replica cannot be reached.'))
+    this.#connecting.once('error', (error) => this.#giveUp(`The active replica cannot be reached: ${error.message}`))
+    this.#connecting.once('response', (response) => {
+      response.resume()
+      if (response.statusCode === 401 && older.length > 0 && !this.#isClosed) return this.#connectWith(older)
+      this.#giveUp(`${this.address} refuses this replica: ${response.statusCode} ${response.statusMessage}`)
+    })
+    this.#connecting.once('upgrade', (response: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.#onUpgrade(response, socket, head, { key, nonce }),
+    )
+    this.#connecting.end()
+  }
+
+  /** Ends an attempt to connect. */
+  #giveUp(reason: string): void {
+    if (!this.#isClosed) this.#options.onTrouble?.(new LinkError(reason, false))
+    this.close(reason)
+  }
+
+  #onUpgrade(
+    response: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    { key: { key }, nonce }: { readonly key: LinkKey; readonly nonce: string },
+  ): void {
+    const { clock, terms, clusterId, self } = this.#options
+    const greeting = { clusterId, caller: nonce, called: String(response.headers[linkHeaders.nonce]) }
+    if (this.#isClosed || !isProof(response.headers[linkHeaders.proof], proofOf('called', key, greeting))) {
+      socket.destroy()
+      return this.#giveUp(`${this.address} does not know the secret of this cluster.`)
+    }
+    this.#connectTimer?.cancel()
+    this.#connection = new LinkConnection(socket, head, {
+      clock,
+      term: () => terms.highest,
+      onMessage: (message) => this.#onMessage(message),
+      onClose: () => this.close(),
+    })
+    this.#connection.trust()
+    const from = JSON.stringify([self.replica, self.address])
+    this.#connection.send(`,"proof":"${proofOf('caller', key, greeting)}","from":${from}`)
+    for (const { id, json, caller } of this.#early.splice(0)) {
+      const pending = this.#pending.get(id)
+      if (!pending) continue
+      pending.isSent = true
+      this.#connection.call(id, json, caller)
+    }
+  }
+
+  #onMessage({ term, answers = [], told = [] }: Message): void {
+    // The sender is no longer active and does not know it, so anything it says may be outdated.
+    if (term < this.#options.terms.highest) return this.close('The replica is no longer active.')
+    this.#options.terms.saw(term)
+    for (const [id, how, value] of answers) {
+      const pending = this.#take(id)
+      if (how === ended.done) pending?.resolve(value ?? undefined)
+      else pending?.reject(how === ended.failed ? errorFrom(value) : new LinkError('The replica is not active.', false))
+    }
+    if (told.length > 0 && this.onTold) this.#confirm(this.onTold(told))
+  }
+
+  /**
+   * Confirms changes, so that operators see which follower is behind, and by how much. Renewals do not move the
+   * position.
+   */
+  #confirm(heard: string): void {
+    if (heard === this.#heard) return
+    this.#heard = heard
+    this.#connection?.send(`,"heard":"${heard}"`)
+  }
+}
+
+/** A subject that exceeds its own limit must not cause an error that looks like a failure of the whole service. */
+function busy(withAll: boolean): ServiceError {
+  const details = { retry_after_ms: soonMs }
+  return withAll
+    ? new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', { details })
+    : new ServiceError('RATE_LIMITED', 'Too many calls are waiting for the active replica.', { details })
+}
+
+function errorFrom(value: unknown): ServiceError {
+  const { code, message, status, details } = value as Partial<ServiceError>
+  const known: ServiceErrorCode = code !== undefined && Object.hasOwn(errorStatus, code) ? code : 'BACKEND_UNAVAILABLE'
+  return new ServiceError(known, message ?? 'The active replica failed to process this request.', {
+    ...(status !== undefined && { status }),
+    details: details ?? {},
+  })
+}

@@ -1,0 +1,252 @@
+import type { Socket } from 'node:net'
+import type { Timer } from 'tenure'
+import { ServiceError } from '../errors.ts'
+import type { Lane } from '../fair-queue.ts'
+import type { Caller } from '../groups/groups.ts'
+import type { FollowerView, ReplicasView } from '../operation/replicas.ts'
+import { positionFrom, type Position } from '../storage/position.ts'
+import { ended, LinkConnection, mostMessageBytes, type Message } from './peer-connection.ts'
+import { isProof } from './peer-authentication.ts'
+import type { LinkServerOptions } from './peer-server.ts'
+import { LinkStream } from './peer-stream.ts'
+import { runnerOf } from './peer-calls.ts'
+import { isSamePlace, type Place } from './active-replica.ts'
+
+interface LinkPeerOptions extends Pick<
+  LinkServerOptions,
+  'places' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
+> {
+  /** The proof that the other side must send first. */
+  readonly proof: string
+  readonly greetingMs: number
+  /** Returns all replicas, for an operator who asks this follower. */
+  replicas(): ReplicasView
+  /** Called once the other side has proven that it belongs to this cluster. */
+  onKnown(): void
+  onClose(): void
+}
+
+type Call = NonNullable<Message['calls']>[number]
+type Here = Place & { readonly kind: 'here' }
+
+/** A call whose turn it is. */
+interface Taken {
+  readonly caller: Caller | undefined
+  readonly controller: AbortController
+  /** When its caller stops waiting, on the monotonic clock. */
+  readonly untilMs: number
+}
+
+/** The limit for unanswered calls of a follower. A follower has a lower limit for each subject. */
+const mostInFlight = 65_536
+/** How many bytes are charged as one request. */
+const bytesPerRequest = 4_096
+/** A follower with more unread bytes than this is disconnected. It reconnects and repeats its calls. */
+const mostUnreadBytes = 64 * 2 ** 20
+const soonMs = 1_000
+
+/** A connected follower. Its calls end with its connection. */
+export class LinkPeer {
+  readonly #options: LinkPeerOptions
+  readonly #connection: LinkConnection
+  /** Calls that wait for their turn or are in progress, with the controllers that end them. */
+  readonly #inFlight = new Map<number, AbortController>()
+  /** The callers of calls that have not arrived yet. */
+  readonly #callers = new Map<number, Caller>()
+  /** The follower's own calls take turns as one caller. */
+  readonly #ownLane: Lane = { name: 'replica' }
+  readonly #greeting: Timer
+  /** Set once it has proven that it belongs to this cluster: since when, and its name and address. */
+  #known: { readonly sinceMs: number; readonly replica: string; readonly address: string } | undefined
+  /** The position up to which it knows all changes. */
+  #heard: Position | undefined
+  #stream: LinkStream | undefined
+
+  constructor(socket: Socket, head: Buffer, options: LinkPeerOptions) {
+    const { clock, terms } = options
+    this.#options = options
+    this.#connection = new LinkConnection(socket, head, {
+      clock,
+      term: () => terms.highest,
+      onMessage: (message) => this.#onMessage(message),
+      onClose: () => this.#onClose(),
+      onDrain: () => this.#stream?.onDrain(),
+    })
+    this.#greeting = clock.setTimer(options.greetingMs, () => this.close(), { background: true })
+  }
+
+  /** Undefined until it has authenticated. */
+  get view(): FollowerView | undefined {
+    if (!this.#known) return undefined
+    const missing = this.#heard && this.#options.changes.feed.after(this.#heard)
+    const [oldest] = missing ?? []
+    const lagMs = oldest ? Math.max(0, this.#options.clock.wallMs() - oldest.change.atMs) : 0
+    return { ...this.#known, changesBehind: missing?.length, lagMs: missing && lagMs }
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  #onClose(): void {
+    this.#greeting.cancel()
+    this.#stream?.end()
+    for (const controller of this.#inFlight.values()) controller.abort()
+    this.#inFlight.clear()
+    this.#callers.clear()
+    this.#options.onClose()
+  }
+
+  #onMessage({ term, proof, from, heard, callers = [], calls = [], cancels = [] }: Message): void {
+    if (!this.#known) {
+      if (!from || !isProof(proof, this.#options.proof)) return this.close()
+      const [replica, address] = from
+      this.#known = { replica, address, sinceMs: this.#options.clock.wallMs() }
+      this.#greeting.cancel()
+      this.#connection.trust()
+      this.#options.onKnown()
+    }
+    if (heard !== undefined) this.#heard = positionFrom(heard)
+    const { terms } = this.#options
+    terms.saw(term)
+    for (const [id, subject, lane] of callers) this.#callers.set(id, { subject, lane: lane || subject })
+    for (const call of calls) {
+      // Not through the queue: however busy this replica is, the follower must not miss changes.
+      if (call[1] === 'follow') this.#ifActive(term, call[0], (place) => void this.#follow(place, call[0], call[2]))
+      else this.#take(term, call)
+    }
+    for (const id of cancels) this.#inFlight.get(id)?.abort()
+    if (this.#connection.unsentBytes > mostUnreadBytes) this.close()
+  }
+
+  /** Runs the call, or answers that this replica is not the one that the call is meant for. */
+  #ifActive(term: number, id: number, run: (place: Here) => void): void {
+    const place = this.#options.places.now()
+    // A lower term means that the call was meant for the previous active replica. A higher one means that another
+    // replica is active, and this one stops.
+    if (place.kind === 'here' && term === place.term) run(place)
+    else this.#answer(id, ended.notActive, 'null')
+  }
+
+  /** Begins a call now, or when it is its caller's turn among all callers of the active replica. */
+  #take(term: number, call: Call): void {
+    const { clock, fairQueue } = this.#options
+    const [id, , , deadlineMs] = call
+    const caller = this.#callers.get(id)
+    this.#callers.delete(id)
+    if (this.#inFlight.size >= mostInFlight) return this.#fail(id, tooMany())
+    const controller = new AbortController()
+    this.#inFlight.set(id, controller)
+    const untilMs = clock.monotonicMs() + deadlineMs
+    const begin = () => {
+      // Its follower has disconnected.
+      if (this.#inFlight.get(id) !== controller) return
+      let answering: Promise<void> | undefined
+      // Otherwise nobody waits for the answer any more, and a campaign would win a term for nobody.
+      if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {
+        this.#ifActive(term, id, (place) => {
+          answering = this.#run(place, call, { caller, controller, untilMs })
+        })
+      } else this.#answer(id, ended.notActive, 'null')
+      if (!answering) this.#inFlight.delete(id)
+    }
+    if (fairQueue.run(caller?.lane ?? this.#ownLane, begin)) return
+    this.#inFlight.delete(id)
+    this.#fail(id, tooMany())
+  }
+
+  /** Returns undefined if it answers synchronously. */
+  #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
+    if (name === 'replicas') {
+      this.#done(id, this.#options.replicas())
+      return undefined
+    }
+    const runner = runnerOf(name, args)
+    if (!runner) {
+      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all replicas run the same version?`
+      this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+      return undefined
+    }
+    try {
+      const bytes = caller ? runner.bytesOf(place.groups) : 0
+      if (caller && bytes > bytesPerRequest)
+        this.#options.budget.work(caller.subject, Math.ceil(bytes / bytesPerRequest))
+      const answer = runner.run(place.groups, controller.signal, caller)
+      if (answer instanceof Promise) return this.#later(place, id, answer, { controller, untilMs })
+      this.#done(id, answer)
+    } catch (error) {
+      this.#failAt(place, id, error)
+    }
+    return undefined
+  }
+
+  async #later(
+    place: Place,
+    id: number,
+    answer: Promise<unknown>,
+    { controller, untilMs }: Pick<Taken, 'controller' | 'untilMs'>,
+  ): Promise<void> {
+    const { clock } = this.#options
+    const leftMs = Math.max(0, untilMs - clock.monotonicMs())
+    const timer = clock.setTimer(leftMs, () => controller.abort(), { background: true })
+    try {
+      this.#done(id, await answer)
+    } catch (error) {
+      this.#failAt(place, id, error)
+    } finally {
+      timer.cancel()
+      this.#inFlight.delete(id)
+    }
+  }
+
+  async #follow(place: Place, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
+    const position = typeof after === 'string' ? positionFrom(after) : undefined
+    if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'The position is not valid.'))
+    if (!(await this.#options.changes.whenFrom(place)) || place.kind !== 'here' || this.#connection.isClosed) {
+      return this.#answer(id, ended.notActive, 'null')
+    }
+    this.#heard = position
+    this.#stream?.end()
+    this.#stream = new LinkStream(this.#connection, {
+      ...this.#options,
+      groups: place.groups,
+      renewals: renewals === true,
+    })
+    this.#done(id, undefined)
+    await this.#stream.begin(position)
+  }
+
+  #done(id: number, answer: unknown): void {
+    const json = answer === undefined ? 'null' : JSON.stringify(answer)
+    const isTooLarge = json.length > mostMessageBytes / 4 && Buffer.byteLength(json) > mostMessageBytes / 2
+    if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be forwarded.'))
+    else this.#answer(id, ended.done, json)
+  }
+
+  /**
+   * A failure because this replica is no longer active is not an answer. Closing the connection makes the follower
+   * repeat the call on the next active replica.
+   */
+  #failAt(place: Place, id: number, error: unknown): void {
+    const isOver = !isSamePlace(this.#options.places.now(), place)
+    if (isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE') this.close()
+    else this.#fail(id, error)
+  }
+
+  #fail(id: number, error: unknown): void {
+    const known =
+      error instanceof ServiceError
+        ? error
+        : new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to process this request.', { cause: error })
+    const { code, message, status, details } = known
+    this.#answer(id, ended.failed, JSON.stringify({ code, message, status, details }))
+  }
+
+  #answer(id: number, how: number, json: string): void {
+    this.#connection.queue('answers', `[${id},${how},${json}]`)
+  }
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } })
+}

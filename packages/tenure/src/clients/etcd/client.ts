@@ -1,0 +1,341 @@
+import { isObject } from '@tenure/internal/objects'
+import type { Clock } from '../../common/clock.ts'
+import { TenureError } from '../../common/errors.ts'
+import { Nonsense, objectOf } from '../http/body.ts'
+import { Bound } from '../http/bound.ts'
+import { Endpoints, type Endpoint } from '../http/endpoints.ts'
+import type { HttpStream } from '../http/http-client.ts'
+import { provide, provideTls, type Provided, type ProvidedTls } from '../http/provided.ts'
+import type { CallOptions } from '../../engine/lease-store.ts'
+import { compacted, complaintError, EtcdError, errorOf, misunderstood, streamErrorOf } from './etcd-error.ts'
+import {
+  base64,
+  clusterOf,
+  decodeEvents,
+  decodeTransaction,
+  encodeTransaction,
+  type KeyEvent,
+  type Transaction,
+  type TransactionAnswer,
+} from './messages.ts'
+
+/** The credentials for etcd. */
+export interface EtcdCredentials extends ProvidedTls {
+  readonly user?: string | undefined
+  readonly password?: Provided | undefined
+}
+
+/** A watch of all keys from `key` up to `rangeEnd`, starting at a revision. */
+export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
+  readonly key: string
+  readonly rangeEnd: string
+  readonly fromRevision: string
+}
+
+/**
+ * What to do if the cluster's revision is lower than one already seen. `refuse`: reject its answers from then on.
+ * `use`: continue with the earlier history, for a caller that can handle the lost writes.
+ */
+export type ReplacedHistory = 'refuse' | 'use'
+
+/** Empty text if etcd has authentication disabled. */
+type Token = { readonly text: string }
+
+/** A call with a time limit. */
+type BoundedCall = CallOptions & { readonly timeoutMs: number }
+
+/** A client of etcd's JSON gateway: transactions and watches, on several members of one cluster. */
+export class EtcdClient {
+  readonly #endpoints: Endpoints
+  readonly #credentials: EtcdCredentials
+  readonly #clock: Clock
+  #token: Token | undefined
+  /** Cancels authentication that no caller waits for anymore. */
+  #closing = new AbortController()
+  /** Keyed by member: a member that hangs must not delay calls to another one. */
+  readonly #authenticating = new Map<string, Promise<Token>>()
+  /** Cluster id of the first answer. After that, answers of any other cluster are rejected. */
+  #clusterId: string | undefined
+  /** The highest revision in an answer to a transaction, within the current history. */
+  #revision = 0n
+  readonly #replaced: ReplacedHistory
+  #replacements = 0
+
+  constructor(
+    addresses: readonly URL[],
+    credentials: EtcdCredentials,
+    clock: Clock,
+    replaced: ReplacedHistory = 'refuse',
+  ) {
+    this.#replaced = replaced
+    const { ca, cert, key } = credentials
+    const needsTls = (ca ?? cert ?? key) !== undefined
+    const peers = addresses.map((base) => ({
+      name: `etcd at ${base.href.replace(/\/$/, '')}`,
+      base,
+      credentials: needsTls ? async () => ({ tls: await provideTls(credentials) }) : () => ({ tls: {} }),
+    }))
+    this.#endpoints = new Endpoints(peers, clock, ['WRONG_CLUSTER'])
+    this.#credentials = credentials
+    this.#clock = clock
+  }
+
+  /** Id of the cluster that answered. Undefined before the first answer. */
+  get clusterId(): string | undefined {
+    return this.#clusterId
+  }
+
+  /** How often an earlier history replaced the cluster's history, for example after a restored backup. */
+  get replacements(): number {
+    return this.#replacements
+  }
+
+  /**
+   * Runs one transaction in one round trip. A member that does not answer may still have applied it, and the next
+   * member is then asked again. The repeated transaction finds its keys at other revisions and returns the current
+   * state.
+   */
+  async transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer> {
+    const body = encodeTransaction(transaction)
+    return this.#ask('/v3/kv/txn', body, call, ({ name }) => {
+      const [before, replacements] = [this.#revision, this.#replacements]
+      return (answer) => {
+        const taken = decodeTransaction(transaction, answer)
+        const revision = BigInt(taken.revision)
+        // The answer may belong to either history.
+        if (replacements !== this.#replacements) throw historyChanged(name)
+        // Transactions are linearizable: one sent after that answer cannot have a lower revision.
+        if (revision < before) throw this.#earlierHistory(name, revision, before)
+        if (revision > this.#revision) this.#revision = revision
+        return taken
+      }
+    })
+  }
+
+  #earlierHistory(name: string, found: bigint, known: bigint): TenureError {
+    if (this.#replaced === 'refuse') return replacedHistory(name, found, known)
+    this.#replacements += 1
+    this.#revision = found
+    return historyChanged(name, `: it is at revision ${found} but was at revision ${known}`)
+  }
+
+  /** Yields the changes of each response. The first response confirms that the watch was created. */
+  async *watch({ key, rangeEnd, fromRevision, signal, silenceMs }: EtcdWatch): AsyncGenerator<readonly KeyEvent[]> {
+    const body = {
+      create_request: { key: base64(key), range_end: base64(rangeEnd), start_revision: fromRevision },
+    }
+    yield* this.#endpoints.stream(signal, (endpoint) => this.#follow(endpoint, body, { signal, silenceMs }))
+  }
+
+  /** Sends any other request, such as `/v3/maintenance/status`. Returns the answer unchanged. */
+  async ask(path: string, body: object, call: CallOptions): Promise<Record<string, unknown>> {
+    return this.#ask(path, body, call, () => (answer) => answer)
+  }
+
+  /** Closes idle connections. */
+  close(): void {
+    this.#closing.abort(new TenureError('STOPPED', 'The store is closed.'))
+    this.#closing = new AbortController()
+    this.#endpoints.close()
+  }
+
+  /** Calls `prepare` before each send. The function that it returns processes the answer. */
+  async #ask<T>(
+    path: string,
+    body: unknown,
+    call: CallOptions,
+    prepare: (endpoint: Endpoint) => (answer: Record<string, unknown>) => T,
+  ): Promise<T> {
+    return this.#endpoints.ask(call, async (endpoint, share) => {
+      const deadlineMs = this.#clock.monotonicMs() + share.timeoutMs
+      const left = () => {
+        const timeoutMs = deadlineMs - this.#clock.monotonicMs()
+        if (timeoutMs > 0) return { ...share, timeoutMs }
+        throw noToken(endpoint.name, share.timeoutMs)
+      }
+      return this.#withToken(endpoint, left, async (headers) => {
+        const take = prepare(endpoint)
+        const answer = await endpoint.http.request({ method: 'POST', path, body, headers, ...left() })
+        if (answer.status !== 200) throw errorOf(endpoint.name, answer.status, answer.text)
+        return this.#understood(endpoint, objectOf(answer.text), take)
+      })
+    })
+  }
+
+  /** The events of a watch. Restarts the watch once if its token is rejected. */
+  async *#follow(
+    endpoint: Endpoint,
+    body: unknown,
+    stream: Pick<HttpStream, 'signal' | 'silenceMs'>,
+  ): AsyncGenerator<readonly KeyEvent[], void, undefined> {
+    for (let isSecond = false; ; isSecond = true) {
+      const token = await this.#tokenOf(endpoint, { signal: stream.signal, timeoutMs: firstAnswerMs })
+      try {
+        return yield* this.#events(endpoint, body, stream, token)
+      } catch (error) {
+        if (isSecond || !token || !isTokenError(error)) throw error
+        this.#forget(token)
+      }
+    }
+  }
+
+  async *#events(
+    endpoint: Endpoint,
+    body: unknown,
+    { signal, silenceMs }: Pick<HttpStream, 'signal' | 'silenceMs'>,
+    token: Token | undefined,
+  ): AsyncGenerator<readonly KeyEvent[], void, undefined> {
+    const { name, http } = endpoint
+    const lines = http.lines({
+      method: 'POST',
+      path: '/v3/watch',
+      // Makes a member that has lost its leader end the watch, instead of staying silent.
+      headers: { ...headersOf(token), 'grpc-metadata-hasleader': 'true' },
+      body,
+      signal,
+      silenceMs,
+      admit: async ({ status }, text) => {
+        if (status !== 200) throw errorOf(name, status, await text())
+      },
+    })
+    for await (const line of lines) {
+      const parsed = objectOf(line)
+      const failure = parsed && streamErrorOf(name, parsed)
+      if (failure) throw failure
+      const result = isObject(parsed?.['result']) ? parsed['result'] : undefined
+      yield this.#understood(endpoint, result, (answer) => {
+        if (answer['canceled'] === true) throw cancelled(name, answer)
+        return decodeEvents(answer)
+      })
+    }
+  }
+
+  /** Processes an answer with `take`, after checking that it comes from this cluster. */
+  #understood<T>(
+    { name }: Endpoint,
+    body: Record<string, unknown> | undefined,
+    take: (body: Record<string, unknown>) => T,
+  ): T {
+    if (!body) throw misunderstood(name, 'it is not a JSON object')
+    try {
+      const clusterId = clusterOf(body)
+      if (this.#clusterId !== undefined && clusterId !== this.#clusterId)
+        throw wrongCluster(name, clusterId, this.#clusterId)
+      const taken = take(body)
+      this.#clusterId = clusterId
+      return taken
+    } catch (error) {
+      throw error instanceof Nonsense ? misunderstood(name, error.message) : error
+    }
+  }
+
+  /** Sends with a token, and retries once with a new token if etcd rejects it. */
+  async #withToken<T>(
+    endpoint: Endpoint,
+    left: () => BoundedCall,
+    send: (headers: Record<string, string>) => Promise<T>,
+  ): Promise<T> {
+    if (this.#credentials.user === undefined) return send({})
+    const token = await this.#tokenOf(endpoint, left())
+    try {
+      return await send(headersOf(token))
+    } catch (error) {
+      if (!token || !isTokenError(error)) throw error
+      this.#forget(token)
+      return send(headersOf(await this.#tokenOf(endpoint, left())))
+    }
+  }
+
+  /** Undefined if there is no user. */
+  async #tokenOf(endpoint: Endpoint, call: BoundedCall): Promise<Token | undefined> {
+    if (this.#credentials.user === undefined) return undefined
+    if (this.#token) return this.#token
+    let authenticating = this.#authenticating.get(endpoint.name)
+    if (!authenticating) {
+      // etcd checks passwords slowly, and more slowly the more often it is asked. So all calls that need a token share
+      // one request. Each waits as long as it may, and the request continues even if no call waits anymore.
+      const bound = { signal: this.#closing.signal, timeoutMs: tokenMs }
+      const asked = this.#authenticate(endpoint, bound)
+      authenticating = this.#within(bound, endpoint.name, asked).finally(() =>
+        this.#authenticating.delete(endpoint.name),
+      )
+      this.#authenticating.set(endpoint.name, authenticating)
+    }
+    return this.#within(call, endpoint.name, authenticating)
+  }
+
+  async #authenticate({ name, http }: Endpoint, bound: BoundedCall): Promise<Token> {
+    const { user, password } = this.#credentials
+    const body = { name: user, password: await provide('password', password) }
+    const answer = await http.request({
+      method: 'POST',
+      path: '/v3/auth/authenticate',
+      body,
+      ...bound,
+    })
+    const token = answer.status === 200 ? objectOf(answer.text)?.['token'] : undefined
+    // A token that does not fit into a header would fail every later call.
+    if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return (this.#token = { text: token })
+    const error =
+      answer.status === 200
+        ? misunderstood(name, 'it contains no usable token')
+        : errorOf(name, answer.status, answer.text)
+    if (error.reason === 'auth-disabled') return (this.#token = { text: '' })
+    throw error
+  }
+
+  #forget(token: Token | undefined): void {
+    if (this.#token === token) this.#token = undefined
+  }
+
+  async #within<T>({ signal, timeoutMs }: BoundedCall, peer: string, promise: Promise<T>): Promise<T> {
+    const bound = new Bound(signal)
+    const timer = this.#clock.setTimer(timeoutMs, () => bound.end(noToken(peer, timeoutMs)))
+    try {
+      return await bound.race(promise)
+    } finally {
+      timer.cancel()
+      bound.forget()
+    }
+  }
+}
+
+/** Time limit for the first answer to a watch, which confirms that it was created. */
+const firstAnswerMs = 10_000
+const tokenMs = 5_000
+
+function noToken(peer: string, ms: number): TenureError {
+  return new TenureError('TIMEOUT', `${peer} did not provide a token within ${Math.round(ms)} ms.`, { retryable: true })
+}
+
+/** True if a new token may help. That includes a rejection in an unknown format, possibly from a proxy. */
+function isTokenError(error: unknown): boolean {
+  return error instanceof EtcdError && (error.reason === 'token' || error.reason === 'strange')
+}
+
+function cancelled(peer: string, answer: Record<string, unknown>): EtcdError {
+  const { compact_revision: compactRevision, cancel_reason: reason } = answer
+  if (compactRevision !== undefined) return compacted(peer)
+  return complaintError(peer, { code: 2, message: typeof reason === 'string' ? reason : 'the watch was canceled' })
+}
+
+function headersOf(token: Token | undefined): Record<string, string> {
+  return token?.text ? { authorization: token.text } : {}
+}
+
+/** Fails closed: a lease in another cluster does not count here. */
+function wrongCluster(peer: string, found: string, known: string): TenureError {
+  const text = `${peer} is a member of cluster ${found}, but this client was using cluster ${known}, so it ignores that member. Configure members of one cluster only. If the data was replaced on purpose, restart this process.`
+  return new TenureError('WRONG_CLUSTER', text)
+}
+
+/** The outcome of this call is unknown. The new history answers the next call. */
+function historyChanged(peer: string, how = ''): TenureError {
+  const text = `The history of ${peer} was replaced by an earlier one${how}. If you restored a backup on purpose, stop all replicas of the service and run "tenure restore" on this store once. A replica that keeps running compensates for the writes that it knows to be lost: it skips terms, and grants nothing for the longest lease.`
+  return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
+}
+
+function replacedHistory(peer: string, found: bigint, known: bigint): TenureError {
+  const text = `${peer} is at revision ${found}, but this client has already seen revision ${known}: its history was replaced, so the client ignores it. Check whether several clusters have the same id. If the data was replaced on purpose, restart this process.`
+  return new TenureError('WRONG_CLUSTER', text)
+}

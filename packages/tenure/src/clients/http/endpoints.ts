@@ -1,0 +1,183 @@
+import type { Clock, Timer } from '../../common/clock.ts'
+import { isTenureError, TenureError } from '../../common/errors.ts'
+import { HttpClient, type HttpCall, type Peer } from './http-client.ts'
+
+/** One of several addresses. */
+export interface Endpoint {
+  /** Name in messages. */
+  readonly name: string
+  readonly http: HttpClient
+}
+
+type Bounds = Pick<HttpCall, 'signal' | 'timeoutMs'>
+interface Deadline extends Bounds {
+  readonly timeoutMs: number
+}
+
+const defaultTimeoutMs = 10_000
+/** Error codes that mean "no answer". For any other error, the other addresses would answer the same. */
+const unanswered = ['TIMEOUT', 'BACKEND_UNAVAILABLE']
+
+/** The addresses of one service. If one does not answer in time, the next is asked too. */
+export class Endpoints {
+  readonly #endpoints: readonly Endpoint[]
+  readonly #clock: Clock
+  readonly #passing: ReadonlySet<string>
+  /** Index of the address that answered last, or of the next one if that has been silent since. */
+  #current = 0
+
+  /** Errors with a code in `passing` also lead to the next address, besides those that mean "no answer". */
+  constructor(peers: readonly Peer[], clock: Clock, passing: readonly string[] = []) {
+    this.#clock = clock
+    this.#endpoints = peers.map((peer) => ({ name: peer.name, http: new HttpClient(peer, clock) }))
+    this.#passing = new Set([...unanswered, ...passing])
+  }
+
+  /**
+   * Calls `ask` with one address after another, within one deadline for all, until one answers. If an address
+   * has not answered after its share of the time, the next one is asked too, and either may answer. So an address that
+   * hangs cannot use up the time of the others, and a slow one still has all of it. Several addresses may apply a
+   * request, concurrently or in turn, so it must be safe to repeat.
+   */
+  async ask<T>(
+    { signal, timeoutMs = defaultTimeoutMs }: Bounds,
+    ask: (endpoint: Endpoint, bounds: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const [only, ...others] = this.#endpoints
+    if (only && others.length === 0 && timeoutMs > 0) return ask(only, { signal, timeoutMs })
+    const deadlineMs = this.#clock.monotonicMs() + timeoutMs
+    const ending = new AbortController()
+    const onAbort = () => ending.abort(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    const start = this.#current
+    try {
+      const { index, result } = await this.#race(start, deadlineMs, signal, ending, async (endpoint, leftMs) =>
+        ask(endpoint, { signal: ending.signal, timeoutMs: leftMs }),
+      )
+      this.#current = index
+      return result
+    } catch (error) {
+      if (this.#current === start && this.#isUnanswered(signal, error)) this.#current = this.#indexAt(start + 1)
+      throw error
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /** Yields the parts of an endless answer. Tries another address only if the stream cannot be opened. */
+  async *stream<Part>(
+    signal: AbortSignal,
+    open: (endpoint: Endpoint) => AsyncGenerator<Part, void, undefined>,
+  ): AsyncGenerator<Part, void, undefined> {
+    const { first, rest } = await this.#any(signal, async (endpoint) => {
+      const stream = open(endpoint)
+      return { first: await stream.next(), rest: stream }
+    })
+    try {
+      if (first.done) return
+      yield first.value
+      yield* rest
+    } finally {
+      await rest.return()
+    }
+  }
+
+  /** Closes idle connections. */
+  close(): void {
+    for (const { http } of this.#endpoints) http.close()
+  }
+
+  /**
+   * Resolves with the first answer and cancels the other calls in flight. The next address is asked when one fails, or
+   * when it has used its share of the time.
+   */
+  #race<T>(
+    start: number,
+    deadlineMs: number,
+    signal: AbortSignal,
+    ending: AbortController,
+    ask: (endpoint: Endpoint, leftMs: number) => Promise<T>,
+  ): Promise<{ readonly index: number; readonly result: T }> {
+    const count = this.#endpoints.length
+    const failures: unknown[] = []
+    return new Promise((resolve, reject) => {
+      let asked = 0
+      let timer: Timer | undefined
+      let isOver = false
+      const end = (settle: () => void) => {
+        isOver = true
+        timer?.cancel()
+        if (asked - failures.length > 1) ending.abort(new TenureError('STOPPED', 'Another address answered first.'))
+        settle()
+      }
+      const askNext = () => {
+        timer?.cancel()
+        const leftMs = deadlineMs - this.#clock.monotonicMs()
+        const index = this.#indexAt(start + asked)
+        const endpoint = this.#endpoints[index]
+        // Too late to ask anyone: a process that was paused must not send a call that its caller has already abandoned.
+        if (asked === count || leftMs <= 0 || !endpoint) {
+          if (failures.length === asked) end(() => reject(worstOf(failures) ?? tooLate(endpoint)))
+          return
+        }
+        asked++
+        const shareMs = leftMs / (count - asked + 1)
+        if (asked < count) timer = this.#clock.setTimer(shareMs, askNext)
+        ask(endpoint, leftMs).then(
+          (result) => end(() => resolve({ index, result })),
+          (error: unknown) => {
+            if (isOver) return
+            if (!this.#isPassing(signal, error)) return end(() => reject(error))
+            failures.push(error)
+            askNext()
+          },
+        )
+      }
+      askNext()
+    })
+  }
+
+  #indexAt(place: number): number {
+    return place % this.#endpoints.length
+  }
+
+  /** True if another address may succeed. */
+  #isPassing(signal: AbortSignal, error: unknown): boolean {
+    return !signal.aborted && isTenureError(error) && this.#passing.has(error.code)
+  }
+
+  #isUnanswered(signal: AbortSignal, error: unknown): boolean {
+    return signal.aborted || (isTenureError(error) && unanswered.includes(error.code))
+  }
+
+  async #any<T>(signal: AbortSignal, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
+    const count = this.#endpoints.length
+    const start = this.#current
+    const failures: unknown[] = []
+    for (let tried = 0; tried < count; tried++) {
+      const index = this.#indexAt(start + tried)
+      const endpoint = this.#endpoints[index]
+      if (!endpoint) break
+      try {
+        const result = await ask(endpoint)
+        this.#current = index
+        return result
+      } catch (error) {
+        if (!this.#isPassing(signal, error)) throw error
+        failures.push(error)
+      }
+    }
+    throw worstOf(failures)
+  }
+}
+
+/** Prefers an error that an address answered over one of an address that did not answer. */
+function worstOf(failures: readonly unknown[]): unknown {
+  return failures.find((error) => isTenureError(error) && !unanswered.includes(error.code)) ?? failures.at(-1)
+}
+
+function tooLate(endpoint: Endpoint | undefined): TenureError {
+  const text = `${endpoint?.name ?? 'No address'} was not asked: the deadline has passed.`
+  return new TenureError('TIMEOUT', text, { retryable: true })
+}

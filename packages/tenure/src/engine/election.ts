@@ -1,0 +1,979 @@
+/**
+ * The algorithm: a pure function from a state and an input to a state and effects. It has no I/O and no clock: the
+ * time, fresh names, and randomness come with the input.
+ *
+ * What it does not guarantee: that work stops when leadership does. A process can be paused between asking whether it
+ * leads and writing. Only a resource that checks the term (`tenure/fencing`) closes that gap.
+ *
+ * The rules name the invariant they keep:
+ *  I1  Beliefs in leadership never overlap in real time.
+ *  I2  Term k+1 is granted only after every belief in k ended, or k was released.
+ *  I3  Terms rise; one term belongs to one attempt forever.
+ *  I4  A term is never used again.
+ *  I5  An answer to an earlier attempt, or one after belief ended, changes nothing.
+ *  I7  Started and stopped come in pairs; a lease is released only after the work settled.
+ *  I10 A healthy candidate takes over in bounded time, and without a fault nothing changes.
+ *
+ * The algorithm uses two clocks. `nowMs` is monotonic and may pause while the machine sleeps. A contender waits on it,
+ * so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
+ */
+import { messageOf } from '@tenure/internal/message'
+import { isAnswer } from '@tenure/internal/store-answers'
+import {
+  canCarry,
+  deadlineOf,
+  isWatching,
+  shareOf,
+  type Attempt,
+  type Call,
+  type Draft,
+  type Effect,
+  type ElectionState,
+  type Ending,
+  type Flight,
+  type GaveUp,
+  type Grant,
+  type Input,
+  type OwnAttempt,
+  type Settings,
+  type Sight,
+  type View,
+} from './election-state.ts'
+import { isTenureError, TenureError, type LossReason } from '../common/errors.ts'
+import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
+
+const seenLimit = 8
+const ownLimit = 8
+/** More than one, because a store that failed over may have lost the newest writes. */
+const seenMarksLimit = 8
+/**
+ * A renewal that is applied only after this many later ones is attributed to a clone. That costs a term, never safety.
+ */
+const sentMarksLimit = 64
+/** How many refusals in a row are retried immediately before retries are delayed. */
+const immediateTries = 3
+/**
+ * Upper limits for releasing a lease during stop(), for all tries and for one call, no matter how long the lease is.
+ */
+const farewellMs = 10_000
+const farewellCallMs = 5_000
+const farewellPauseMs = 2_000
+/** A call may take this many times as long as the previous one before it times out. */
+const slowerBy = 1.5
+
+/** One step of the algorithm. */
+export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
+  const s: Draft = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
+  const effects = new Effects(input)
+  // I1, I5: a belief that has expired ends before the input is processed, whatever the input says.
+  endIfOver(s, effects)
+  take(s, effects, input)
+  // The input may have shortened the grant. Nothing may be sent on a belief that is over.
+  endIfOver(s, effects)
+  proceed(s, effects)
+  return { state: s, effects: effects.list }
+}
+
+function endIfOver(s: Draft, effects: Effects): void {
+  if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
+}
+
+/** Collects the effects of one step and provides its fresh name and its randomness. */
+class Effects {
+  readonly list: Effect[] = []
+  readonly #input: Input
+
+  constructor(input: Input) {
+    this.#input = input
+  }
+
+  push(effect: Effect): void {
+    this.list.push(effect)
+  }
+
+  /** Call at most once per step. No step starts two writes. */
+  freshName(): string {
+    return this.#input.fresh()
+  }
+
+  /** Returns a number of at least 0 and below 1. */
+  chance(): number {
+    return this.#input.chance()
+  }
+}
+
+function take(s: Draft, effects: Effects, input: Input): void {
+  switch (input.type) {
+    case 'start':
+      if (s.phase !== 'idle') return
+      return enterStandby(s, effects)
+    case 'stop':
+      return stop(s, effects)
+    case 'step-down':
+      return stepDown(s, effects, input.cooldownMs)
+    case 'work':
+      s.work = input.pending
+      return
+    case 'end-told':
+      if (s.ending) s.ending = { ...s.ending, told: true }
+      return
+    case 'carry':
+      if (!s.grant || !canCarry(s, heldNow(s))) return
+      s.carry = input.text
+      if (!s.flight) s.grant = { ...s.grant, renewAtMs: heldNow(s) }
+      return
+    case 'observed': {
+      if (s.phase !== 'standby') return
+      const { view } = s
+      observe(s, effects, input.record, { watched: true })
+      // An event may describe the past, so it does not prove that a lease is alive. Ask the store immediately.
+      if (s.settings.until === 'busy' && s.view !== view) s.tryAtMs = s.nowMs
+      // I10: a read that hangs must not delay taking over a free lease.
+      if (s.flight?.verb === 'read' && !repeatable(s) && s.view && isFree(s.view)) cancel(s, effects)
+      return
+    }
+    case 'watch-ended':
+      if (s.watch !== 'open') return
+      s.watch = 'broken'
+      s.rewatchAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
+      // Only move the next read earlier. A watch that ends as often as it is opened must not postpone that read
+      // forever.
+      if (s.phase === 'standby' && s.view) {
+        const { tryAtMs } = s
+        schedule(s, effects, false)
+        s.tryAtMs = Math.min(tryAtMs, s.tryAtMs)
+      }
+      return
+    case 'answer':
+    case 'found':
+    case 'failed': {
+      // I5: only the answer to the pending call counts. A late answer, or one to a cancelled call, is dropped.
+      const { flight } = s
+      if (flight?.id !== input.call) return
+      s.flight = undefined
+      if (input.type !== 'failed') s.answeredInMs = tookMs(s, flight)
+      return settleCall(s, effects, flight, input)
+    }
+  }
+}
+
+/**
+ * How long an answer took, at most one lease duration. If this process was paused, the wait says nothing about the
+ * store.
+ */
+function tookMs(s: Draft, { startedAtMs, verb }: Flight): number {
+  return Math.min(s.nowMs - startedAtMs, s.settings.leaseDurationMs) / (verb === 'acquire' ? 2 : 1)
+}
+
+function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {
+  if (flight.verb === 'renew') {
+    if (input.type === 'answer') return renewAnswered(s, effects, flight, input.outcome)
+    if (input.type === 'failed') return renewFailed(s, effects, flight, input.error)
+    return
+  }
+  if (s.phase === 'ending') return releaseSettled(s, effects, flight, input)
+  if (input.type === 'failed') return contenderFailed(s, effects, flight, input.error)
+  const before = s.view
+  if (input.type === 'found') found(s, effects, input.record)
+  else if (flight.verb === 'acquire') acquireAnswered(s, effects, input.outcome)
+  else abandonedReleased(s, effects, input.outcome)
+  noteAnswer(s, { isWrite: flight.verb !== 'read', isOk: input.type === 'found' || input.outcome.ok })
+  // An event that arrived during this call may be newer than the answer and is not repeated. Ask the store immediately.
+  const overtaken = before !== undefined && before.seenAtMs > flight.startedAtMs && !showsSame(before, s.view)
+  if (overtaken && !s.flight) s.tryAtMs = s.nowMs
+}
+
+function showsSame(one: View, other: View | undefined): boolean {
+  return one.record?.version === other?.record?.version && one.record?.released === other?.record?.released
+}
+
+function abandonedReleased(s: Draft, effects: Effects, outcome: Outcome): void {
+  observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
+  paceRefusals(s, effects)
+}
+
+/** Does what is due now. All such decisions are made here, so that no input can skip one. */
+function proceed(s: Draft, effects: Effects): void {
+  if (s.phase === 'leading') renewIfDue(s, effects)
+  if (s.phase === 'ending') windDown(s, effects)
+  if (s.phase === 'standby') contend(s, effects)
+}
+
+// Contending
+
+function enterStandby(s: Draft, effects: Effects): void {
+  s.phase = 'standby'
+  s.grant = undefined
+  s.ending = undefined
+  s.tryAtMs = s.nowMs
+  s.contendsSinceMs = s.nowMs
+  s.writeFailedAtMs = undefined
+  s.view = undefined
+  s.refusals = 0
+  if (s.nowMs < s.cooldownUntilMs) openWatch(s, effects)
+}
+
+function contend(s: Draft, effects: Effects): void {
+  if (s.watch === 'broken' && s.nowMs >= s.rewatchAtMs) openWatch(s, effects)
+  if (s.stopUntilMs !== undefined) return finishStop(s, effects, s.stopUntilMs)
+  if (s.flight || s.nowMs < s.tryAtMs) return
+  const { view } = s
+  if (view?.record && isAbandoned(s, view.record)) {
+    return send(s, effects, 'release', heldClaim(s, view.record, effects.freshName()))
+  }
+  if (s.nowMs < s.cooldownUntilMs) {
+    // Without a watch, poll to keep track of the leader.
+    const lookAtMs = isWatching(s) ? Infinity : s.repliedAtMs + s.settings.retryIntervalMs
+    if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
+    s.tryAtMs = Math.min(lookAtMs, s.cooldownUntilMs)
+    return
+  }
+  // Before any other try, read to resolve an acquire whose outcome is unknown.
+  if (s.attempt) return send(s, effects, 'read')
+  if (view && !isFree(view) && !mayHaveExpired(s, view)) return send(s, effects, 'read')
+  sendAcquire(s, effects)
+}
+
+function sendAcquire(s: Draft, effects: Effects): void {
+  const { settings, view } = s
+  // I3: only a call of unknown outcome is repeated with the same attempt. Belief counts from its first transmission.
+  s.attempt ??= newAttempt(s, effects.freshName())
+  const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
+  send(s, effects, 'acquire', {
+    election: settings.election,
+    holder: settings.identity,
+    attempt: s.attempt.id,
+    leaseDurationMs: settings.leaseDurationMs,
+    // I2, I4: the store refuses if a term was granted that this elector does not know about.
+    afterTerm: s.highestTerm,
+    ...expired,
+    metadata: settings.metadata,
+    mark: s.attempt.id,
+  })
+}
+
+function newAttempt(s: Draft, id: string): Attempt {
+  s.own = [...s.own.slice(1 - ownLimit), { id, seen: [], sent: [id] }]
+  return { id, firstSentAtMs: heldNow(s), afterTerm: s.highestTerm, floorTerm: s.highestTerm }
+}
+
+function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
+  if (!outcome.ok) {
+    s.attempt = undefined
+    // I2: another process has led since then, so earlier observations say nothing about its lease.
+    if (outcome.highestTerm > s.highestTerm) s.view = undefined
+    s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
+    const before = s.confirmed
+    observe(s, effects, outcome.record, outcome)
+    paceRefusals(s, effects)
+    giveUpIfBusy(s, effects, before, outcome)
+    return giveUpIfRefused(s, effects, outcome.record)
+  }
+  claimGrant(s, effects, outcome.record, outcome.validForMs)
+}
+
+/**
+ * With `until: 'busy'`, the elector stops once another process's lease is certainly alive: the store said so, or the
+ * lease was written between two answers of the store. A lease that merely exists may belong to a leader that crashed,
+ * so the elector waits for it to expire.
+ */
+function giveUpIfBusy(
+  s: Draft,
+  effects: Effects,
+  before: Sight | undefined,
+  { record, retryAfterMs = 0 }: { readonly record?: LeaseRecord | undefined; readonly retryAfterMs?: number },
+): void {
+  if (s.settings.until !== 'busy' || s.phase !== 'standby') return
+  if (!record || record.released || ownOf(s, record)) return
+  const isWrittenSince = before !== undefined && before.key !== sightKey(record)
+  if (retryAfterMs > 0 || isWrittenSince) giveUp(s, effects, { record })
+}
+
+function giveUpIfRefused(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
+  // A free lease is refused only if the elector did not know the newest term. It knows that term now.
+  const isFreeNow = s.view && (isFree(s.view) || mayHaveExpired(s, s.view))
+  if (s.settings.until === 'refused' && !isFreeNow) giveUp(s, effects, { record })
+}
+
+function giveUp(s: Draft, effects: Effects, why: GaveUp): void {
+  s.gaveUp = why
+  stop(s, effects)
+}
+
+/** Retries a refusal immediately a few times, then with a delay, so that a store that keeps refusing is not flooded. */
+function paceRefusals(s: Draft, effects: Effects): void {
+  // Jitter alone does not count as backoff.
+  if (s.tryAtMs > s.nowMs + 1 + watchedSpreadMs(s)) {
+    s.refusals = 0
+    return
+  }
+  s.refusals += 1
+  if (s.refusals > immediateTries || !s.view) s.tryAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
+}
+
+/** Handles the result of a read, which either resolves an acquire of unknown outcome or is a poll. */
+function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
+  const { attempt } = s
+  if (attempt && record?.attempt === attempt.id && !record.released) {
+    return claimGrant(s, effects, record, record.leaseDurationMs)
+  }
+  const before = s.confirmed
+  observe(s, effects, record, {})
+  if (!attempt) return giveUpIfBusy(s, effects, before, { record })
+  const isGivenUp = isOld(s, attempt)
+  if (isGivenUp || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
+  // The acquire was not applied yet, or its lease is already over. Repeat it only if it could be granted now.
+  const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
+  if (!free || record?.attempt === attempt.id || s.stopUntilMs !== undefined) s.attempt = undefined
+  // After an outage, ask the store as at the start. A store with its own clock may know that the lease has expired.
+  if (s.attempt || (isGivenUp && mayAsk(s))) sendAcquire(s, effects)
+}
+
+/** Whether an acquire may be sent now, because nothing else has to happen first. */
+function mayAsk(s: Draft): boolean {
+  if (s.nowMs < s.cooldownUntilMs || s.stopUntilMs !== undefined) return false
+  return !s.view?.record || !isAbandoned(s, s.view.record)
+}
+
+function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForMs: number): void {
+  const { attempt, settings } = s
+  const validForMs = beliefMs(settings, record, grantedForMs)
+  const sound = record.attempt === attempt?.id && record.term > attempt.floorTerm && !record.released
+  s.attempt = undefined
+  if (sound && isCloned(s, record)) {
+    disown(s, effects, record)
+    return observe(s, effects, record, {})
+  }
+  if (!sound && isOvertaken(attempt, record)) {
+    // I5: the grant is not even announced, because a newer record was observed. That event may describe the past, so
+    // ask the store immediately.
+    s.tryAtMs = s.nowMs
+    return giveUpIfRefused(s, effects, s.view?.record)
+  }
+  if (!sound) {
+    // I4: a grant at or below a term that was already seen is never believed.
+    effects.push({ type: 'error', error: unsoundGrant(settings.election, record) })
+    observe(s, effects, record, {})
+    s.tryAtMs = s.nowMs + jittered(effects, settings.retryIntervalMs)
+    return
+  }
+  s.grant = {
+    record,
+    // I1: the lease counts from the first transmission, never from the reply, a retry, or the read that resolved the
+    // acquire.
+    sentAtMs: attempt.firstSentAtMs,
+    validForMs,
+    failures: 0,
+    adoptions: 0,
+    renewAtMs: attempt.firstSentAtMs + renewIntervalMs(settings, validForMs),
+  }
+  const unwanted = s.stopUntilMs !== undefined || s.nowMs < s.cooldownUntilMs
+  if (unwanted || heldNow(s) >= deadlineOf(s)) {
+    // I5: it is too late to lead, so this grant is released like any other abandoned attempt.
+    s.grant = undefined
+    return observe(s, effects, record, {})
+  }
+  s.highestTerm = Math.max(s.highestTerm, record.term)
+  noteMark(s, record)
+  s.phase = 'leading'
+  // Observations of others will be outdated when this elector contends again. It must then ask the store immediately.
+  s.view = undefined
+  s.repliedAtMs = -Infinity
+  s.seen = []
+  s.refusals = 0
+  if (s.watch === 'open') effects.push({ type: 'watch', open: false })
+  s.watch = 'closed'
+  announce(s, effects, record)
+  effects.push({ type: 'elected', record })
+}
+
+/**
+ * Whether an event of a later term overtook this grant, for example after a stall or a sleep. The lease expired in the
+ * meantime, and the store made no mistake. The store would be at fault if the term had been known before the acquire
+ * was sent, or if it belonged to another attempt.
+ */
+function isOvertaken(attempt: Attempt | undefined, { attempt: id, term, released }: LeaseRecord): boolean {
+  return id === attempt?.id && !released && attempt.afterTerm < term && term < attempt.floorTerm
+}
+
+function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
+  const text = `The store granted "${election}" in term ${term}, but that term is not higher than every term seen, or the grant belongs to another attempt. The grant is ignored. Check the store: it may have lost data.`
+  return new TenureError('RECORD_INVALID', text)
+}
+
+function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
+  effects.push({ type: 'error', error })
+  s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(effects, s.settings.retryIntervalMs))
+  // Keep an old attempt until the store answers. An outage then leaves one attempt of unknown outcome instead of
+  // dozens, and a late grant of it is recognized and released.
+  if (s.nowMs < s.cooldownUntilMs) s.attempt = undefined
+  if (flight.verb !== 'read') s.writeFailedAtMs ??= flight.startedAtMs
+  if (s.settings.until === 'refused') giveUp(s, effects, { error })
+  // A try with less time than this would end with a timeout, which would hide the actual problem of the store.
+  else if (s.tryAtMs + s.settings.retryIntervalMs / 2 >= answerDueMs(s))
+    giveUp(s, effects, { error: unanswered(s, error) })
+  if (s.stopUntilMs !== undefined) s.stopUntilMs = s.nowMs
+}
+
+/** When an elector with a limited wait gives up on a store that has not answered. Infinity for all other electors. */
+function answerDueMs({ settings, contendsSinceMs, repliedAtMs, writeFailedAtMs = Infinity }: Draft): number {
+  if (settings.until !== 'busy' && settings.until !== 'unanswered') return Infinity
+  return Math.max(contendsSinceMs, Math.min(repliedAtMs, writeFailedAtMs)) + settings.leaseDurationMs
+}
+
+function noteAnswer(s: Draft, reply: { readonly isWrite: boolean; readonly isOk: boolean }): void {
+  const known = { hasWriteFailed: s.writeFailedAtMs !== undefined, isHeld: isHeldByOther(s) }
+  if (isAnswer(reply, known)) s.writeFailedAtMs = undefined
+}
+
+/** Whether another process was observed to hold a live lease. */
+export function isHeldByOther(s: ElectionState): boolean {
+  const { view } = s
+  return view?.record !== undefined && !isFree(view) && !ownOf(s, view.record) && !mayHaveExpired(s, view)
+}
+
+function unanswered(s: Draft, cause: unknown): TenureError {
+  const { settings, writeFailedAtMs, repliedAtMs } = s
+  const isReadable = writeFailedAtMs !== undefined && repliedAtMs > writeFailedAtMs
+  const what = isReadable ? 'could be read but accepted no writes' : 'did not answer'
+  const silentMs = s.nowMs - (answerDueMs(s) - settings.leaseDurationMs)
+  const text = `The store of "${settings.election}" ${what} for ${Math.round(silentMs)} ms: ${messageOf(cause)}`
+  const { code, retryable } = isTenureError(cause) ? cause : ({ code: 'BACKEND_UNAVAILABLE', retryable: true } as const)
+  return new TenureError(code, text, { retryable, cause })
+}
+
+/**
+ * Whether an acquire is too old to repeat. It is repeated only while a grant would leave time to lead, and then given
+ * up for good.
+ */
+function isOld(s: Draft, { firstSentAtMs }: Attempt): boolean {
+  return heldNow(s) >= firstSentAtMs + usefulMs(s.settings)
+}
+
+/** The acquire of unknown outcome that may be repeated, or whose grant would still be useful. */
+function repeatable(s: Draft): Attempt | undefined {
+  return s.attempt && !isOld(s, s.attempt) ? s.attempt : undefined
+}
+
+/** Records what a reply or a watch event shows. */
+function observe(
+  s: Draft,
+  effects: Effects,
+  record: LeaseRecord | undefined,
+  from: { readonly watched?: boolean; readonly retryAfterMs?: number },
+): void {
+  const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
+  if (record) {
+    // Events do not count here. They may describe the past, such as this elector's own renewal from long ago.
+    if (!from.watched && isCloned(s, record)) disown(s, effects, record)
+    const key = sightKey(record)
+    const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
+    // A replayed event describes the past. A reply is authoritative and always counts.
+    if (from.watched && known) return
+    if (from.watched && record.term < s.highestTerm) {
+      // This event also describes the past, or the record was deleted and recreated with a lower term. Only the store
+      // itself can tell, so ask it.
+      s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(effects, s.settings.retryIntervalMs))
+      return
+    }
+    const sight = known ?? { key, atMs: s.nowMs }
+    if (!known) s.seen = [...s.seen.slice(1 - seenLimit), sight]
+    if (!from.watched) s.confirmed = sight
+    noteRecord(s, record)
+    const askAtMs = retryAtMs ?? (known || from.watched ? undefined : unshownEndMs(s))
+    s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs: askAtMs }
+    // An own attempt is announced when it leads. The grant of an attempt that was given up elects nobody.
+    if (!record.released && !ownOf(s, record)) announce(s, effects, record)
+  } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
+    // I2: a deleted record ends neither the lease it described nor a lease that was granted unseen after a release.
+    const gone = s.view && !s.view.record ? s.view : undefined
+    s.view = gone
+      ? { ...gone, retryAtMs: retryAtMs ?? gone.retryAtMs }
+      : { record: undefined, seenAtMs: s.nowMs, holdsForMs: from.retryAfterMs ?? heldForMs(s), retryAtMs }
+  } else {
+    s.view = undefined
+  }
+  if (!from.watched) s.repliedAtMs = s.nowMs
+  // Open the watch only after the first answer. An elector that wins immediately does not need one.
+  if (s.watch === 'closed' && s.stopUntilMs === undefined) openWatch(s, effects)
+  // An acquire of unknown outcome is resolved first. An event must not postpone that.
+  if (!from.watched || !s.attempt) schedule(s, effects, from.watched ?? false)
+  else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
+}
+
+function sightKey({ version, released }: LeaseRecord): string {
+  return released ? `${version} released` : version
+}
+
+/**
+ * If an answer shows a version that the watch did not, the watch misses renewals, for example because they are written
+ * in another cluster. Then this version may have been observed late. So ask the store when the previous version would
+ * have expired (I10): the store may know.
+ */
+function unshownEndMs({ watch, view, nowMs }: Draft): number | undefined {
+  if (watch !== 'open' || !view?.record || isFree(view)) return undefined
+  const endMs = view.seenAtMs + view.holdsForMs
+  return endMs > nowMs ? endMs : undefined
+}
+
+/**
+ * I2, I4: remembers the terms and durations of every record for the elector's lifetime, whatever call or event showed
+ * it.
+ */
+function noteRecord(s: Draft, record: LeaseRecord): void {
+  s.highestTerm = Math.max(s.highestTerm, record.term)
+  s.lastDurationMs = validDuration(record.leaseDurationMs) ?? s.lastDurationMs
+  const { attempt } = s
+  if (!attempt || record.attempt === attempt.id) return
+  s.attempt = { ...attempt, floorTerm: Math.max(attempt.floorTerm, record.term) }
+}
+
+/** Decides when to try next: immediately if the lease is free, otherwise when it expires (I10). */
+function schedule(s: Draft, effects: Effects, watched: boolean): void {
+  const { view, settings } = s
+  const { leaseDurationMs, retryIntervalMs } = settings
+  if (!view || (view.record && isAbandoned(s, view.record))) {
+    s.tryAtMs = s.nowMs
+  } else if (isFree(view)) {
+    s.tryAtMs = s.nowMs + (watched ? (effects.chance() * leaseDurationMs) / 5000 : 0)
+  } else {
+    const watching = s.watch === 'open'
+    const spreadMs = watching ? watchedSpreadMs(s) : retryIntervalMs
+    const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + effects.chance() * spreadMs
+    // A watch may go silent, or keep replaying the past. So ask the store itself from time to time.
+    const askMs = watching
+      ? s.repliedAtMs + 2 * jittered(effects, view.holdsForMs)
+      : s.nowMs + jittered(effects, retryIntervalMs)
+    s.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))
+  }
+}
+
+/** The jitter for a fleet of standbys that watch, because they all wait for the same moment. */
+function watchedSpreadMs({ settings }: Draft): number {
+  return settings.leaseDurationMs / 200
+}
+
+function announce(s: Draft, effects: Effects, record: LeaseRecord): void {
+  if (record.term <= s.announcedTerm) return
+  s.announcedTerm = record.term
+  effects.push({ type: 'new-leader', record })
+}
+
+function isFree(view: View): boolean {
+  return view.record?.released ?? false
+}
+
+/** The full duration of this version has passed here, so its holder's belief has ended (I2). */
+function hasExpired(s: ElectionState, view: View): boolean {
+  return s.nowMs >= view.seenAtMs + view.holdsForMs
+}
+
+function mayHaveExpired(s: ElectionState, view: View): boolean {
+  return hasExpired(s, view) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
+}
+
+/**
+ * Whether a record belongs to an own attempt that is not the current one: given up, too late, or from a leadership that
+ * ended. I2: only if its write id was sent by this elector. If a store lost the write id, as a restarted service does,
+ * the record may show the lease of a clone.
+ */
+function isAbandoned(s: Draft, record: LeaseRecord): boolean {
+  return !record.released && record.attempt !== s.attempt?.id && hasOwnMark(s, record)
+}
+
+function hasOwnMark(s: Draft, record: LeaseRecord): boolean {
+  const own = ownOf(s, record)
+  const { mark } = record
+  return own !== undefined && typeof mark === 'string' && (own.seen.includes(mark) || own.sent.includes(mark))
+}
+
+function ownOf(s: ElectionState, record: LeaseRecord): OwnAttempt | undefined {
+  return s.own.find(({ id }) => id === record.attempt)
+}
+
+/**
+ * Whether another process wrote the record of an own attempt. Older stores keep no write ids, so there this is
+ * undetectable.
+ */
+function isCloned(s: Draft, record: LeaseRecord): boolean {
+  const marked = typeof record.mark === 'string' && !record.released
+  return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)
+}
+
+/** Writes sent before this one named an earlier version and can no longer be applied. Those sent after it still can. */
+function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
+  if (typeof mark !== 'string') return
+  s.own = s.own.map((own) => {
+    if (own.id !== attempt) return own
+    const seen = own.seen.includes(mark) ? own.seen : [...own.seen.slice(1 - seenMarksLimit), mark]
+    return { ...own, seen, sent: own.sent.slice(own.sent.indexOf(mark) + 1) }
+  })
+}
+
+/**
+ * I2: a record of an own attempt whose write id was never sent from here was written by a clone of this process, such
+ * as the other one of two machines restored from the same snapshot. The lease now belongs to the clone, so this elector
+ * neither renews nor releases it. The next campaign uses an attempt that the clone cannot know.
+ */
+function disown(s: Draft, effects: Effects, record: LeaseRecord): void {
+  s.own = s.own.filter(({ id }) => id !== record.attempt)
+  if (s.attempt?.id === record.attempt) s.attempt = undefined
+  if (s.grant?.record.attempt === record.attempt) s.grant = undefined
+  effects.push({ type: 'error', error: cloned(s.settings.election, record) })
+}
+
+function cloned(election: string, { holder, term }: LeaseRecord): TenureError {
+  const text = `Another process renews the lease of "${election}" that "${holder}" was granted here in term ${term}. Either a copy of this process is running, for example from a machine snapshot, or the store lost its newest writes. This process gave up that term and campaigns again.`
+  return new TenureError('CLONED', text)
+}
+
+function validDuration(ms: number): number | undefined {
+  return ms > 0 && Number.isFinite(ms) ? ms : undefined
+}
+
+/** How long a version of a record holds: its own duration, or {@link heldForMs} if that is invalid. */
+function durationOf(s: Draft, { leaseDurationMs }: LeaseRecord): number {
+  return validDuration(leaseDurationMs) ?? heldForMs(s)
+}
+
+/** How long a lease of unknown duration counts as held. */
+function heldForMs(s: Draft): number {
+  return Math.max(s.settings.leaseDurationMs, s.lastDurationMs)
+}
+
+function openWatch(s: Draft, effects: Effects): void {
+  if (s.watch === 'open' || !s.settings.canWatch) return
+  s.watch = 'open'
+  effects.push({ type: 'watch', open: true })
+}
+
+// Leading
+
+function renewIfDue(s: Draft, effects: Effects): void {
+  const { grant } = s
+  if (!grant || s.flight || heldNow(s) < grant.renewAtMs) return
+  const claim = markedClaim(s, effects, grant)
+  send(s, effects, 'renew', { ...claim, ...(s.carry !== undefined && { carry: s.carry }) })
+}
+
+function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outcome): void {
+  const { grant, settings } = s
+  // I5: an answer that arrives after belief ended extends nothing.
+  if (!grant || heldNow(s) >= deadlineOf(s)) return
+  const { record } = outcome
+  const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
+  if (own && isCloned(s, record)) {
+    if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
+    disown(s, effects, record)
+  } else if (own && outcome.ok) {
+    const validForMs = beliefMs(settings, record, outcome.validForMs)
+    s.grant = {
+      record,
+      // I1: the lease counts from the moment the renewal was sent.
+      sentAtMs: flight.sentAtMs,
+      validForMs,
+      failures: 0,
+      adoptions: 0,
+      renewAtMs: s.carry === flight.carry ? flight.sentAtMs + renewIntervalMs(settings, validForMs) : heldNow(s),
+    }
+    noteMark(s, record)
+    effects.push({ type: 'renewed', record })
+    if (flight.carry === undefined) return
+    if (flight.carry === s.carry) s.carry = undefined
+    effects.push({ type: 'carried', text: flight.carry })
+  } else if (own) {
+    // An earlier renewal was applied and its reply lost, or another process changed the record. Neither ends nor
+    // extends the lease.
+    const adoptions = grant.adoptions + 1
+    const renewAtMs = heldNow(s) + (adoptions > immediateTries ? settings.retryIntervalMs : 0)
+    s.grant = { ...grant, record, adoptions, renewAtMs }
+    noteMark(s, record)
+  } else {
+    if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
+    s.grant = undefined
+    noteRefusal(s, outcome)
+  }
+}
+
+function noteRefusal(s: Draft, outcome: Outcome): void {
+  if (!outcome.ok) s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
+  if (outcome.record) noteRecord(s, outcome.record)
+}
+
+/**
+ * I2: others wait for the duration in the record, so its writer must not believe for longer. A missing duration counts
+ * as 0.
+ */
+function beliefMs(settings: Settings, { leaseDurationMs }: LeaseRecord, grantedForMs: number): number {
+  return Math.min(grantedForMs, leaseDurationMs, settings.leaseDurationMs)
+}
+
+function renewIntervalMs(settings: Settings, validForMs: number): number {
+  return settings.renewIntervalMs * shareOf(settings, validForMs)
+}
+
+/** One failed renewal never ends leadership. The deadline always does, and so does `maxFailedRenewals` if it is set. */
+function renewFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
+  const { grant, settings } = s
+  if (!grant) return
+  const failures = grant.failures + 1
+  const retryMs = settings.retryIntervalMs * shareOf(settings, grant.validForMs)
+  // The first failure is always followed by another try, no matter how close the deadline is.
+  const pauseMs = failures === 1 ? Math.min(retryMs, (deadlineOf(s) - flight.sentAtMs) / 2) : retryMs
+  const renewAtMs = Math.max(heldNow(s), flight.sentAtMs + pauseMs)
+  s.grant = { ...grant, failures, renewAtMs }
+  effects.push({ type: 'renew-failed', term: grant.record.term, failures, error })
+  if (failures >= settings.maxFailedRenewals && s.phase === 'leading') endLeadership(s, effects, 'expired')
+}
+
+// Ending
+
+function endLeadership(s: Draft, effects: Effects, reason: LossReason, cooldownMs = 0): void {
+  const voluntary = reason === 'released' || reason === 'stopped'
+  s.phase = 'ending'
+  s.carry = undefined
+  s.ending = {
+    reason,
+    term: s.grant?.record.term ?? 0,
+    next: reason === 'stopped' ? 'stop' : 'campaign',
+    voluntary,
+    told: false,
+    drainUntilMs: voluntary ? s.nowMs + s.settings.drainTimeoutMs : Infinity,
+    releaseUntilMs: undefined,
+    cooldownMs,
+  }
+  // I5: from now on no renewal counts, and none is sent.
+  if (!voluntary) cancel(s, effects)
+  effects.push({ type: 'ended', reason })
+}
+
+function windDown(s: Draft, effects: Effects): void {
+  const { ending } = s
+  // I7: listeners of the end may still register work, whatever else they call first.
+  if (!ending?.told) return
+  if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
+  if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
+  if (s.work > 0) effects.push({ type: 'error', error: unsettled(s, ending) })
+  if (s.work > 0 && ending.next === 'campaign') return leaveToExpire(s, effects, ending)
+  effects.push({ type: 'lost', term: ending.term, reason: ending.reason })
+  if (s.work > 0) return finishEnding(s, effects)
+  const release = ending.voluntary && s.grant && (ending.next === 'campaign' || s.settings.releaseOnStop)
+  if (!release) return finishEnding(s, effects)
+  // I7: the work has settled, so the lease may be released.
+  cancel(s, effects)
+  s.ending = { ...ending, releaseUntilMs: s.nowMs + farewellOf(s.settings) }
+  s.tryAtMs = s.nowMs
+  releaseIfDue(s, effects)
+}
+
+/** Keeps renewing while work winds down, with the same deadline as before. */
+function keepLease(s: Draft, effects: Effects): void {
+  if (s.grant && heldNow(s) >= deadlineOf(s)) {
+    s.grant = { ...s.grant, renewAtMs: Infinity }
+    s.carry = undefined
+  }
+  renewIfDue(s, effects)
+}
+
+/**
+ * I7: a lease is never released while its work is running. It expires instead, and the elector stays out of the
+ * election until the work ends.
+ */
+function leaveToExpire(s: Draft, effects: Effects, ending: Ending): void {
+  cancel(s, effects)
+  s.grant = undefined
+  effects.push({ type: 'stepped-down' })
+  s.ending = { ...ending, voluntary: false, drainUntilMs: Infinity }
+}
+
+function unsettled({ work, settings }: Draft, { term }: Ending): TenureError {
+  const pieces = work === 1 ? '1 piece of work has' : `${work} pieces of work have`
+  const text = `${pieces} not settled within drainTimeoutMs (${settings.drainTimeoutMs} ms) after leadership of "${settings.election}" in term ${term} ended. The lease is not released and expires. Pass leadership.signal to long-running work.`
+  return new TenureError('WORK_UNSETTLED', text)
+}
+
+function releaseIfDue(s: Draft, effects: Effects): void {
+  if (!s.grant || s.flight || s.nowMs < s.tryAtMs) return
+  send(s, effects, 'release', markedClaim(s, effects, s.grant))
+}
+
+function releaseSettled(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {
+  const { grant, ending } = s
+  const untilMs = ending?.releaseUntilMs
+  if (!grant || untilMs === undefined) return
+  if (input.type === 'failed') {
+    s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + Math.min(s.settings.retryIntervalMs, farewellPauseMs))
+    if (s.tryAtMs < untilMs) return
+    effects.push({ type: 'release-failed', error: input.error })
+  } else if (input.type === 'answer' && !input.outcome.ok) {
+    const { record } = input.outcome
+    const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
+    noteRefusal(s, input.outcome)
+    const adoptions = grant.adoptions + 1
+    if (own && isCloned(s, record)) {
+      disown(s, effects, record)
+    } else if (own && s.nowMs < untilMs && adoptions <= immediateTries) {
+      s.grant = { ...grant, record, adoptions }
+      noteMark(s, record)
+      s.tryAtMs = s.nowMs
+      return
+    }
+  }
+  finishEnding(s, effects)
+}
+
+function finishEnding(s: Draft, effects: Effects): void {
+  const { ending } = s
+  if (!ending) return
+  const goesOn = s.settings.until === 'stopped' || s.settings.until === 'unanswered'
+  if (ending.next === 'stop' || !goesOn) return enterStopped(s, effects)
+  if (ending.voluntary) effects.push({ type: 'stepped-down' })
+  s.cooldownUntilMs = s.nowMs + ending.cooldownMs
+  enterStandby(s, effects)
+}
+
+// Stopping and stepping down
+
+function stop(s: Draft, effects: Effects): void {
+  if (s.phase === 'leading') return endLeadership(s, effects, 'stopped')
+  if (s.phase === 'ending' && s.ending) {
+    const drainUntilMs = Math.min(s.ending.drainUntilMs, s.nowMs + s.settings.drainTimeoutMs)
+    s.ending = { ...s.ending, next: 'stop', drainUntilMs }
+    return
+  }
+  if (s.phase === 'idle') return enterStopped(s, effects)
+  if (s.phase !== 'standby' || s.stopUntilMs !== undefined) return
+  // A grant may be on its way. A short wait allows releasing it, so that others need not wait for it to expire.
+  const granting = s.settings.releaseOnStop && s.attempt !== undefined
+  s.stopUntilMs = granting ? s.nowMs + Math.min(usefulMs(s.settings), farewellCallMs) : s.nowMs
+  s.tryAtMs = s.nowMs
+}
+
+function finishStop(s: Draft, effects: Effects, untilMs: number): void {
+  if (s.nowMs >= untilMs) return enterStopped(s, effects)
+  if (s.flight) return
+  const abandoned = s.view?.record && isAbandoned(s, s.view.record) ? s.view.record : undefined
+  if (!abandoned && !s.attempt) return enterStopped(s, effects)
+  if (s.nowMs < s.tryAtMs) return
+  if (abandoned) return send(s, effects, 'release', heldClaim(s, abandoned, effects.freshName()))
+  send(s, effects, 'read')
+}
+
+function enterStopped(s: Draft, effects: Effects): void {
+  cancel(s, effects)
+  if (s.watch === 'open') effects.push({ type: 'watch', open: false })
+  s.watch = 'closed'
+  s.phase = 'stopped'
+  s.attempt = undefined
+  s.grant = undefined
+  s.ending = undefined
+  effects.push({ type: 'stopped' })
+}
+
+function stepDown(s: Draft, effects: Effects, cooldownMs: number): void {
+  if (s.phase === 'leading') return endLeadership(s, effects, 'released', cooldownMs)
+  if (s.phase === 'ending' && s.ending) {
+    s.ending = { ...s.ending, cooldownMs }
+    // A step-down already in progress resolves both calls.
+    if (!s.ending.voluntary) effects.push({ type: 'stepped-down' })
+    return
+  }
+  s.cooldownUntilMs = s.nowMs + cooldownMs
+  if (!s.flight) s.attempt = undefined
+  effects.push({ type: 'stepped-down' })
+}
+
+// Calls
+
+function send(s: Draft, effects: Effects, verb: 'read'): void
+function send(s: Draft, effects: Effects, verb: 'acquire', claim: AcquireClaim): void
+function send(s: Draft, effects: Effects, verb: 'renew' | 'release', claim: HeldClaim): void
+function send(s: Draft, effects: Effects, verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
+  s.calls += 1
+  const bounds = {
+    read: contenderBoundMs(s, 'read'),
+    acquire: contenderBoundMs(s, 'acquire'),
+    renew: renewBoundMs(s),
+    release: releaseBoundMs(s),
+  }
+  const carry = verb === 'renew' ? s.carry : undefined
+  s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, carry }
+  effects.push({ type: 'call', call: { id: s.calls, verb, boundMs: bounds[verb], claim } as Call })
+}
+
+function cancel(s: Draft, effects: Effects): void {
+  if (s.flight) effects.push({ type: 'cancel' })
+  s.flight = undefined
+}
+
+/** Identifies a grant by everything the store compares, so that the call cannot affect any other grant (I2). */
+function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord, mark: string): HeldClaim {
+  const { election, identity, leaseDurationMs } = s.settings
+  return { election, holder: identity, attempt, term, version, leaseDurationMs, mark }
+}
+
+/**
+ * A claim on the own grant. Its write id is remembered, because the record may show it before the answer, or without
+ * one.
+ */
+function markedClaim(s: Draft, effects: Effects, { record }: Grant): HeldClaim {
+  const mark = effects.freshName()
+  s.own = s.own.map((own) =>
+    own.id === record.attempt ? { ...own, sent: [...own.sent.slice(1 - sentMarksLimit), mark] } : own,
+  )
+  return heldClaim(s, record, mark)
+}
+
+/**
+ * I10: neither a lost call nor a slow store ends a leadership. The first try may take half of the time left until the
+ * deadline, or as long as recent answers took. Later tries leave time for one more.
+ */
+function renewBoundMs(s: Draft): number {
+  const { settings, grant } = s
+  const leftMs = deadlineOf(s) - heldNow(s)
+  const retryMs = settings.retryIntervalMs * (grant ? shareOf(settings, grant.validForMs) : 1)
+  const usualMs = s.answeredInMs * slowerBy
+  if (!grant?.failures) return Math.max(leftMs / 2, Math.min(leftMs - retryMs / 2, usualMs))
+  return Math.min(leftMs, Math.max(retryMs, leftMs - retryMs, usualMs))
+}
+
+/** The maximum age at which a grant is still useful, because there is time left to renew it. */
+function usefulMs({ renewDeadlineMs, retryIntervalMs }: Settings): number {
+  return renewDeadlineMs - retryIntervalMs
+}
+
+/** How long to keep trying to release a lease. */
+function farewellOf({ leaseDurationMs }: Settings): number {
+  return Math.min(leaseDurationMs / 3, farewellMs)
+}
+
+/** Leaves time for two tries, unless answers take longer. */
+function releaseBoundMs({ settings, answeredInMs }: Draft): number {
+  return Math.min(farewellCallMs, Math.max(farewellOf(settings) / 2, answeredInMs * slowerBy))
+}
+
+/**
+ * I10: a contender waits for an answer for as long as the answer would be useful. After an acquire, that leaves time to
+ * read its outcome and to lead. A plain read has a short timeout, because it is soon repeated.
+ */
+function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
+  const { settings, view } = s
+  const { retryIntervalMs } = settings
+  const giveUpInMs = answerDueMs(s) - s.nowMs
+  const mostMs = Math.min(usefulMs(settings), giveUpInMs > 0 ? giveUpInMs : Infinity)
+  const attempt = repeatable(s)
+  if (!attempt && view) return Math.min(mostMs, Math.max(2 * retryIntervalMs, s.answeredInMs * slowerBy))
+  const sinceMs = attempt ? heldNow(s) - attempt.firstSentAtMs : 0
+  const leftMs = mostMs - sinceMs - (verb === 'acquire' ? retryIntervalMs : 0)
+  return Math.min(mostMs, Math.max(retryIntervalMs, leftMs))
+}
+
+// Time and randomness
+
+function heldNow(s: Draft): number {
+  return s.nowMs + s.sleptMs
+}
+
+function jittered(effects: Effects, ms: number): number {
+  return ms * (0.5 + effects.chance())
+}

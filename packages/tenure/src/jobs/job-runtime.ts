@@ -1,0 +1,93 @@
+import { processName } from '@tenure/internal/process-name'
+import { systemClock, type Clock } from '../common/clock.ts'
+import { Elector } from '../engine/elector.ts'
+import { TenureError } from '../common/errors.ts'
+import type { LeaseRecord, LeaseStore } from '../engine/lease-store.ts'
+import { checkFound } from '../engine/store-calls.ts'
+import { timingsOf } from '../engine/timings.ts'
+import type { JobObserver } from './events.ts'
+import type { JobsOptions } from './options.ts'
+import { Reporter } from './reporter.ts'
+
+/** The job runtime that all jobs of a process share: its store, its identity, its clock, and its active electors. */
+export class Workshop {
+  readonly clock: Clock
+  readonly reporter: Reporter
+  readonly leaseDurationMs: number
+  readonly retryIntervalMs: number
+  readonly #store: LeaseStore
+  readonly #make: (election: string) => Elector
+  readonly #electors = new Set<Elector>()
+  /** One controller for each read in flight. */
+  readonly #reads = new Set<AbortController>()
+  #closed: Promise<void> | undefined
+
+  constructor(options: Omit<JobsOptions, 'signal' | 'sharedLeader' | 'observer'>, observer: JobObserver | undefined) {
+    const clock = options.clock ?? systemClock
+    const identity = options.identity ?? processName(clock.randomId())
+    const reporter = new Reporter(identity, clock, observer, options.log)
+    this.clock = clock
+    this.reporter = reporter
+    this.#store = options.store
+    this.#make = (election) => new Elector({ ...options, identity, clock, election, observer: reporter.ofElections })
+    // Fail on invalid elector options now, not when the first job is added.
+    this.#make('jobs')
+    const { leaseDurationMs, retryIntervalMs } = timingsOf(options)
+    this.leaseDurationMs = leaseDurationMs
+    this.retryIntervalMs = retryIntervalMs
+  }
+
+  /** Runs `use` with a new elector. Closing the jobs stops that elector. */
+  async withElector<T>(election: string, use: (elector: Elector) => Promise<T>): Promise<T> {
+    this.throwIfClosed()
+    const elector = this.#make(election)
+    this.#electors.add(elector)
+    try {
+      return await use(elector)
+    } finally {
+      this.#electors.delete(elector)
+    }
+  }
+
+  /** Reads the record of a job. Undefined if there is none. */
+  async read(name: string, ended?: AbortSignal): Promise<LeaseRecord | undefined> {
+    const controller = new AbortController()
+    this.#reads.add(controller)
+    const timeoutMs = this.leaseDurationMs
+    const end = () => controller.abort(ended?.reason)
+    const timer = this.clock.setTimer(timeoutMs, () => controller.abort(late(name, timeoutMs)))
+    ended?.addEventListener('abort', end, { once: true })
+    const { signal } = controller
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    })
+    try {
+      return checkFound(await Promise.race([this.#store.read(name, { signal, timeoutMs }), aborted]))
+    } finally {
+      timer.cancel()
+      this.#reads.delete(controller)
+      ended?.removeEventListener('abort', end)
+    }
+  }
+
+  throwIfClosed(): void {
+    if (this.#closed) throw closed()
+  }
+
+  close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = Promise.all([...this.#electors].map((elector) => elector.stop())).then(() => undefined)
+      for (const read of this.#reads) read.abort(closed())
+    }
+    return this.#closed
+  }
+}
+
+function closed(): TenureError {
+  return new TenureError('STOPPED', 'These jobs were closed. Create new ones with createJobs().')
+}
+
+function late(name: string, timeoutMs: number): TenureError {
+  const text = `The store did not answer "read" for "${name}" within ${Math.ceil(timeoutMs)} ms.`
+  return new TenureError('TIMEOUT', text, { retryable: true })
+}

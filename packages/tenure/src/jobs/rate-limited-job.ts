@@ -1,0 +1,56 @@
+import { systemClock, type Clock } from '../common/clock.ts'
+import type { Leadership } from '../engine/leadership.ts'
+import { Book, type RunReport } from './job-log.ts'
+import { contained, type JobHappening } from './events.ts'
+import type { JobNote, JobRun } from './job-state.ts'
+
+/** A rate-limited job, which is called more often than it should run. */
+export interface SparseJob<Report extends RunReport> {
+  readonly intervalMs: number
+  /** Default: the system clock. */
+  readonly clock?: Clock | undefined
+  /** Returns how long ago the call was made. */
+  calledAgoMs(): number
+  perform(run: JobRun): Promise<Report | undefined>
+  /** Receives events. What it throws or rejects with is dropped. */
+  tell(happening: JobHappening): void
+}
+
+/** The result: the time of an earlier run that already serves this call, or the outcome of this call's own run. */
+export type Sparsely<Report> = { readonly servedMs: number } | { readonly report: Report | undefined }
+
+/**
+ * The time of the last run, if it was within the interval before the call. A run in the future of this clock counts,
+ * too.
+ */
+export function servedMsOf({ lastRunMs }: JobNote, intervalMs: number, calledMs: number): number | undefined {
+  return lastRunMs !== undefined && calledMs - lastRunMs < intervalMs ? lastRunMs : undefined
+}
+
+/**
+ * Runs a job unless the fleet has done so recently. A run counts from its start, even if it failed. This is for
+ * programs that campaign on their own, such as the command `tenure run`. `jobs.atMostOncePer` is simpler.
+ *
+ * @example
+ * const outcome = await runAtMostOncePer(leadership, {
+ *   intervalMs: 3_600_000,
+ *   calledAgoMs: () => clock.monotonicMs() - calledMs,
+ *   perform: async () => ({ result: (await job()) ? 'succeeded' : 'failed' }),
+ *   tell: (happening) => console.log(happening.type),
+ * })
+ * if ('servedMs' in outcome) console.log('nothing to do')
+ */
+export async function runAtMostOncePer<Report extends RunReport>(
+  leadership: Leadership,
+  job: SparseJob<Report>,
+): Promise<Sparsely<Report>> {
+  const { clock = systemClock } = job
+  const tell = contained((happening) => job.tell(happening))
+  const book = new Book(leadership, clock, tell)
+  const nowMs = clock.wallMs()
+  // If another process ran the job while this call waited, that run serves this call.
+  const servedMs = servedMsOf(book.note, job.intervalMs, nowMs - Math.max(0, job.calledAgoMs()))
+  if (servedMs !== undefined) return { servedMs }
+  const done = await book.run({ scheduledMs: nowMs, head: { lastRunMs: nowMs }, perform: (run) => job.perform(run) })
+  return { report: done?.report }
+}

@@ -1,0 +1,11 @@
+import type { ErrorCode } from '../common/errors.ts'
+
+const given = new Set<string>()
+const mostPieces = 50
+
+/** Emits a process warning about a setup that works but should be corrected. Each message is shown once. */
+export function adviseOnce(code: ErrorCode, message: string): void {
+  if (given.has(message) || given.size >= mostPieces) return
+  given.add(message)
+  process.emitWarning(message, { type: 'TenureWarning', code })
+}

@@ -1,0 +1,195 @@
+/** The model state: everything relevant about the electors, their store, and the network at one moment. Data only. */
+import type { DriverState } from '../../engine/driver.ts'
+import type { Call, Settings } from '../../engine/election-state.ts'
+import type { LeaseRecord, Outcome } from '../../engine/lease-store.ts'
+import type { Between } from './relay-model.ts'
+
+/** The lease duration. Time advances in ticks, and a lease has a whole number of them. */
+export const leaseDurationMs = 1_200
+
+/** The kinds of fault that `explore()` can cause. */
+export const exploredFaults = [
+  'late',
+  'lost',
+  'doubled',
+  'failed',
+  'stall',
+  'sleep',
+  'crash',
+  'step-down',
+  'stop',
+  'touched-record',
+  'deleted-record',
+  'lost-swap',
+  'watch-end',
+  'watch-replay',
+] as const
+
+/** The kinds of fault of relays between electors and their store. */
+export const relayFaults = [
+  'relay-crash',
+  'relay-stall',
+  'relay-sleep',
+  'relay-watch-end',
+  'relay-watch-replay',
+] as const
+
+/** All kinds of fault. */
+export type Fault = ExploredFault | (typeof relayFaults)[number]
+
+/** One kind of fault. */
+export type ExploredFault = (typeof exploredFaults)[number]
+
+/** What stays constant during an exploration. */
+export interface Setup {
+  readonly settings: readonly Settings[]
+  readonly tickMs: number
+  /** How far each elector's clock advances in a tick. */
+  readonly ticksMs: readonly number[]
+  readonly faults: ReadonlySet<Fault>
+  readonly expiry: 'observed' | 'own-clock'
+  readonly jitter: readonly number[]
+  /** The maximum number of ticks that a message takes. */
+  readonly delayTicks: number
+  /** The relay model, if there are relays between the electors and the store. */
+  readonly between?: Between | undefined
+}
+
+/** A relay. While it is down, `memory` is what the next relay starts with. */
+export interface RelaySlot {
+  readonly life: Slot['life']
+  readonly memory: object
+}
+
+/** One process, or the slot where it will start. Its clock reads 0, so all times are relative to now. */
+export interface Slot extends Partial<DriverState> {
+  readonly life: 'down' | 'running' | 'stalled' | 'asleep'
+  /** When the pending call times out. */
+  readonly boundAtMs: number | undefined
+  readonly watching: boolean
+  /** The newest term in which it led. */
+  readonly ledTerm: number
+  /** Whether that term was reported as elected and not yet as lost. */
+  readonly open: boolean
+  /** The number of pieces of work that have not settled. */
+  readonly work: number
+  /** Whether it was told to stop. */
+  readonly toldToStop: boolean
+  /** Whether it was told to step down and has not reported that it did. */
+  readonly toldToYield: boolean
+  /** Whether the process was paused, or its record was deleted, since its last renewal. Its leadership may end. */
+  readonly disturbed: boolean
+  /** Whether the store has released its grant. The process may not know yet. */
+  readonly gaveBack: boolean
+}
+
+/** A slot without a process. */
+export const down: Slot = {
+  life: 'down',
+  boundAtMs: undefined,
+  watching: false,
+  ledTerm: 0,
+  open: false,
+  work: 0,
+  toldToStop: false,
+  toldToYield: false,
+  disturbed: false,
+  gaveBack: false,
+}
+
+/** A slot with a process. */
+export type Process = Slot & DriverState
+
+export function isProcess(slot: Slot | undefined): slot is Process {
+  return slot?.state !== undefined
+}
+
+/** The result of a call. */
+export interface Reply {
+  readonly outcome?: Outcome | undefined
+  readonly record?: LeaseRecord | undefined
+  readonly failed?: boolean | undefined
+}
+
+/** A message in flight. `who` is the elector that sent or receives it; relays are numbered after the electors. */
+export interface Message {
+  readonly kind: 'request' | 'reply' | 'event'
+  readonly who: number
+  /** The call that the message belongs to. */
+  readonly id: number
+  readonly verb?: Call['verb'] | undefined
+  readonly claim?: Claim | undefined
+  readonly reply?: Reply | undefined
+  /** The record that an event shows. */
+  readonly record?: LeaseRecord | undefined
+  /** The highest term that an event shows, if it is not that of the record. */
+  readonly highestTerm?: number | undefined
+  /** The relay, if the message is between a relay and the store. */
+  readonly via?: number | undefined
+  /** The expired version that the elector named before a relay forwarded its acquire. */
+  readonly own?: string | undefined
+  /** Whether the sender is gone, so that nobody waits for the answer. */
+  readonly orphan: boolean
+  /** Whether the message may arrive at any time from now on. */
+  readonly late: boolean
+  readonly ageTicks: number
+}
+
+/** The claim of a call. */
+export type Claim = Extract<Call, { claim: unknown }>['claim']
+
+/** The store's server. */
+export interface Server {
+  readonly record: LeaseRecord | undefined
+  /** The previous record, which a watch may replay. */
+  readonly past: LeaseRecord | undefined
+  readonly highestTerm: number
+  readonly lastDurationMs: number | undefined
+  /** When the lease expires, on the server's clock. */
+  readonly endsAtMs: number
+  /** The attempts that were granted. */
+  readonly granted: readonly string[]
+}
+
+/** The whole model at one moment. */
+export interface Scene {
+  readonly server: Server
+  readonly slots: readonly Slot[]
+  readonly relays: readonly RelaySlot[]
+  readonly messages: readonly Message[]
+  /** How many more faults may occur. */
+  readonly budget: number
+  /**
+   * How many calls have failed. 0: no leadership may end. 1: the same, unless messages take time. 2: any leadership may
+   * end.
+   */
+  readonly strain: number
+  /**
+   * Whether nothing has happened in this tick yet. Processes start and resume only then. What they send or do then may
+   * happen at any point of the tick, so no order is missed.
+   */
+  readonly dawn: boolean
+  /** The number of the newest name. 0 and 1 are reserved. */
+  readonly names: number
+}
+
+/** Returns the initial state, in which no process has started. */
+export function firstScene(electors: number, budget: number, between?: Between): Scene {
+  return {
+    server: {
+      record: undefined,
+      past: undefined,
+      highestTerm: 0,
+      lastDurationMs: undefined,
+      endsAtMs: 0,
+      granted: [],
+    },
+    slots: Array.from({ length: electors }, () => down),
+    relays: Array.from({ length: between?.relays ?? 0 }, () => ({ life: 'running', memory: between?.blank ?? {} })),
+    messages: [],
+    budget,
+    strain: 0,
+    dawn: true,
+    names: 1,
+  }
+}

@@ -1,0 +1,163 @@
+/** The relay model: relays between electors and their store forward calls and remember what they observe. Optional. */
+import type { Fields } from '../../engine/election-fields.ts'
+import type { Sight } from '../../engine/election-state.ts'
+import type { AcquireClaim, LeaseRecord, Outcome } from '../../engine/lease-store.ts'
+import type { Course } from './checker.ts'
+import { eventFor, handle, withEvent } from './server.ts'
+import type { Message, RelaySlot, Reply, Scene, Setup } from './model-state.ts'
+
+/** What an event shows. An event may be stale or duplicated. */
+export interface Shown {
+  readonly record: LeaseRecord | undefined
+  readonly highestTerm?: number | undefined
+}
+
+/** The decisions of relays, as functions of their memory. A relay's clock reads 0, so all times are relative to now. */
+export interface Between<Memory extends object = object> {
+  /** How many relays there are. */
+  readonly relays: number
+  /** The relays that may forward each elector's calls. */
+  readonly relaysOf: readonly (readonly number[])[]
+  /** Whether relays watch the store. */
+  readonly watch: boolean
+  readonly blank: Memory
+  /** Returns the acquire that the relay sends to the store now. */
+  passOn(memory: Memory, claim: AcquireClaim): AcquireClaim
+  /** Returns the acquire to send after a refusal of the forwarded one, or undefined to forward the refusal. */
+  again(asked: AcquireClaim, passed: AcquireClaim, outcome: Outcome): AcquireClaim | undefined
+  /** Returns the memory after an answer of the store. */
+  take(memory: Memory, reply: Reply): Memory
+  /** Returns the memory after an event from the store's watch or from the cluster's resource. */
+  hear(memory: Memory, shown: Shown): Memory
+  /** Returns the outcome that the elector gets. */
+  tell(memory: Memory, outcome: Outcome): Outcome
+  /** Returns what other relays of the cluster, and a successor, see of this memory. */
+  show(memory: Memory): Shown | undefined
+  /** Maps a memory field by field, without the observed versions in `past`. */
+  memoryWith(fields: Fields, memory: Memory): Memory
+  past(memory: Memory): readonly Sight[]
+  withPast(memory: Memory, past: readonly Sight[]): Memory
+}
+
+/** Returns the running relays that can accept a request of an elector. */
+export function relaysFor(scene: Scene, { between }: Setup, who: number): readonly number[] {
+  return (between?.relaysOf[who] ?? []).filter((via) => scene.relays[via]?.life === 'running')
+}
+
+/** Starts a relay with what the resource of its cluster shows, or with nothing. */
+export function begin(scene: Scene, via: number, between: Between, isShown: boolean): Scene {
+  const memory = isShown ? relayOf(scene, via).memory : between.blank
+  const begun = withRelay(scene, via, { life: 'running', memory })
+  return between.watch ? watched(begun, via) : begun
+}
+
+/** Opens the watches of all relays that watch. */
+export function withWatches(scene: Scene, { between }: Setup): Scene {
+  return between?.watch ? scene.relays.reduce((next, _, via) => watched(next, via), scene) : scene
+}
+
+/** Opens a relay's watch of the store, which shows the current record first. */
+export function watched(scene: Scene, via: number): Scene {
+  const who = scene.slots.length + via
+  const messages = scene.messages.filter((message) => message.who !== who)
+  return { ...scene, messages: [...messages, eventFor(who, scene.server.record)] }
+}
+
+/** Removes a relay. Its requests to the store still arrive; requests to it wait for another relay. */
+export function crash(scene: Scene, via: number, between: Between): Scene {
+  const gone = between.relays
+  const event = scene.slots.length + via
+  const messages = scene.messages.flatMap((message): Message[] => {
+    if (message.who === event) return []
+    if (message.via !== via) return [message]
+    const rest = message.kind === 'request' ? [{ ...message, via: gone, orphan: true }] : []
+    return message.orphan ? rest : [...rest, asked(message)]
+  })
+  const shown = between.show(relayOf(scene, via).memory)
+  // The next relay observes what its resource shows from its own start on. No time counts for it before that.
+  const memory = shown ? between.hear(between.blank, shown) : between.blank
+  return withRelay({ ...scene, messages }, via, { life: 'down', memory })
+}
+
+/** The arguments that every step of a relay needs. */
+export interface RelayTools {
+  readonly setup: Setup
+  readonly course: Course
+  readonly between: Between
+}
+
+/** Delivers a message to a relay. */
+export function arriveAtRelay(scene: Scene, message: Message, via: number, tools: RelayTools): Scene {
+  if (message.kind === 'request') return carryOut(scene, passedOn(scene, message, via, tools.between), tools)
+  if (message.kind === 'reply') return takeAnswer(scene, message, tools)
+  const { record, highestTerm } = message
+  const relay = relayOf(scene, via)
+  return withRelay(scene, via, { ...relay, memory: tools.between.hear(relay.memory, { record, highestTerm }) })
+}
+
+/** Returns a request as a relay forwards it now. */
+export function passedOn(scene: Scene, message: Message, via: number, between: Between): Message {
+  const { claim, verb } = message
+  const acquire = verb === 'acquire' ? (claim as AcquireClaim) : undefined
+  const passed = acquire ? between.passOn(relayOf(scene, via).memory, acquire) : claim
+  return { ...message, via, claim: passed, own: acquire?.expiredVersion, late: false, ageTicks: 0 }
+}
+
+/** Applies a forwarded request and takes its answer in one step. Only a fault can come between the two. */
+export function carryOut(scene: Scene, passed: Message, tools: RelayTools, swapIsLost = false): Scene {
+  const { scene: after, reply } = handle(scene, passed, tools.setup, tools.course, swapIsLost)
+  return takeAnswer(after, { ...passed, kind: 'reply', reply }, tools)
+}
+
+/** Returns the original request of a relay, to be forwarded again within a tick. */
+export function asked({ who, id, verb, claim, own, orphan }: Message): Message {
+  const claimed = verb === 'acquire' ? asClaimed(claim as AcquireClaim, own) : claim
+  return { kind: 'request', who, id, verb, claim: claimed, orphan, late: false, ageTicks: -1 }
+}
+
+function asClaimed(passed: AcquireClaim, own: string | undefined): AcquireClaim {
+  const { expiredVersion: _, ...claim } = passed
+  return own === undefined ? claim : { ...claim, expiredVersion: own }
+}
+
+/** Handles the store's answer: the relay remembers it, then sends another request or answers the elector. */
+function takeAnswer(scene: Scene, message: Message, tools: RelayTools): Scene {
+  const { via = 0, who, id, verb, claim, own, orphan, reply = {} } = message
+  const { between } = tools
+  const relay = relayOf(scene, via)
+  const { outcome } = reply
+  const memory = between.take(relay.memory, reply)
+  const noted = withRelay(scene, via, { ...relay, memory })
+  const passed = verb === 'acquire' ? (claim as AcquireClaim) : undefined
+  const again = passed && outcome && between.again(asClaimed(passed, own), passed, outcome)
+  if (again) return carryOut(noted, { ...message, kind: 'request', reply: undefined, claim: again }, tools)
+  const messages = toOthers(noted, via, between)
+  if (orphan) return { ...noted, messages }
+  const told = outcome ? { outcome: between.tell(memory, outcome) } : reply
+  const next: Message = { kind: 'reply', who, id, verb, reply: told, orphan, late: false, ageTicks: 0 }
+  return { ...noted, messages: [...messages, next] }
+}
+
+/** The other relays see what one relay writes into the resource of its cluster. */
+function toOthers(scene: Scene, via: number, between: Between): readonly Message[] {
+  const shown = between.show(relayOf(scene, via).memory)
+  if (!shown) return scene.messages
+  const others = new Set(between.relaysOf.filter((relays) => relays.includes(via)).flat())
+  let { messages } = scene
+  for (const other of others) {
+    if (other === via || scene.relays[other]?.life === 'down') continue
+    const event = eventFor(scene.slots.length + other, shown.record)
+    messages = withEvent(messages, { ...event, highestTerm: shown.highestTerm })
+  }
+  return messages
+}
+
+function relayOf(scene: Scene, via: number): RelaySlot {
+  const relay = scene.relays[via]
+  if (!relay) throw new RangeError(`There is no relay ${via}.`)
+  return relay
+}
+
+export function withRelay(scene: Scene, via: number, relay: RelaySlot): Scene {
+  return { ...scene, relays: scene.relays.with(via, relay) }
+}

@@ -1,0 +1,229 @@
+/**
+ * Keeps two objects per election, for storage that can compare-and-swap one object at a time: the record, and the
+ * highest term, which survives if someone deletes the record.
+ *
+ * The record is written first. A grant is answered or shown only once the term object contains its term too. So at
+ * every moment:
+ *
+ * 1. Each term that a candidate may believe in is in the term object. A record whose term is above the recorded one has
+ *    not been shown to anyone as a grant yet, and a process that finds it records its term first. A process that may
+ *    not write terms gets an error instead or, if it only reads, no record: its own attempt could be the one in the
+ *    record.
+ * 2. The recorded term is never ahead of the records. A record below it, or of another attempt in the same term, was
+ *    claimed while there was no record and arrived late, after another grant was deleted there. It was granted to
+ *    nobody and is shown to nobody: the election counts as one whose record was deleted.
+ */
+import type { Clock } from '../common/clock.ts'
+import { isTenureError, TenureError } from '../common/errors.ts'
+import type { CallOptions, LeaseRecord } from '../engine/lease-store.ts'
+import type { VersionedValue } from './cas-store.ts'
+import { decodeTerm, encodeTerm, type KeptTerm } from './term-record.ts'
+import { listPage, type Page } from './list.ts'
+import { decodeRecord, encodeRecord, readAt, recordOf, textField, unusable } from './record.ts'
+import type { Current, Draft } from './rules.ts'
+import { swapStore, type ClosableStore, type Swapped, type SwapServer } from './compare-and-swap-store.ts'
+
+/** Names one of an election's two objects. */
+export type Kind = 'record' | 'term'
+
+/** What the storage for the two objects must implement. */
+export interface ObjectPlace {
+  /** The newest content, never from a cache or a lagging replica. */
+  get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined>
+  /**
+   * Writes only if the version is still `version` (undefined: only if there is no such object). Returns the new
+   * version, or undefined if the condition did not hold. If the outcome is uncertain, it must throw.
+   */
+  put(
+    election: string,
+    kind: Kind,
+    text: string,
+    version: string | undefined,
+    call: CallOptions,
+  ): Promise<string | undefined>
+  /**
+   * Removes an object only if its version is still `version`. Returns whether it did, or throws as `put` does. Omitted
+   * if the server does not support conditional removal: then elections cannot be forgotten.
+   */
+  remove?(election: string, kind: Kind, version: string, call: CallOptions): Promise<boolean>
+  /** A page of at most `limit` records after `after`, the `next` of the previous page. */
+  list(
+    page: Page,
+    call: CallOptions,
+  ): Promise<{ readonly values: readonly VersionedValue[]; readonly next?: string | undefined }>
+  /** The location of an object, for error messages. */
+  nameOf(election: string, kind: Kind): string
+}
+
+interface AttemptedTerm extends KeptTerm {
+  /** The attempt that was granted the term. */
+  readonly attempt: string
+}
+
+interface Found extends Current {
+  /** Version of the record's object, even if its record is not shown. */
+  readonly recordVersion: string | undefined
+  readonly kept: AttemptedTerm | undefined
+  readonly keptVersion: string | undefined
+}
+
+/** Builds a lease store from storage for objects. The candidates observe expiry. */
+export function objectStore(place: ObjectPlace, clock: Clock): ClosableStore {
+  const store = swapStore(new ObjectServer(place, clock), clock)
+  return {
+    ...store,
+    async read(election, call) {
+      try {
+        return await store.read(election, call)
+      } catch (error) {
+        // A read-only role still sees every grant, because the term of a grant is already recorded.
+        if (error instanceof TermDenied) return undefined
+        throw error
+      }
+    },
+  }
+}
+
+/** The term of a found record could not be recorded, because the caller may not write it. */
+class TermDenied extends TenureError {}
+
+function termDenied(error: unknown): never {
+  if (!isTenureError(error) || error.code !== 'UNAUTHORIZED') throw error
+  throw new TermDenied(error.code, `A grant counts once its term is recorded, which failed. ${error.message}`, {
+    cause: error,
+  })
+}
+
+class ObjectServer implements SwapServer<Found> {
+  readonly expiry = 'observed'
+  readonly remove?: NonNullable<SwapServer<Found>['remove']>
+  readonly #place: ObjectPlace
+  readonly #clock: Clock
+
+  constructor(place: ObjectPlace, clock: Clock) {
+    this.#place = place
+    this.#clock = clock
+    const { remove } = place
+    if (!remove) return
+    this.remove = async (election, { record, recordVersion = '', keptVersion }, withTerm, call) => {
+      const removeTerm = (version = '') => remove.call(place, election, 'term', version, call)
+      // Remove the term first: if the call fails in between, it can be repeated, because the record is still there.
+      if (withTerm && !(await removeTerm(keptVersion))) return false
+      const isRemoved = await remove.call(place, election, 'record', recordVersion, call)
+      // A process that found the record in between has recorded its term again: remove that too. The term of a grant
+      // made after the removal stays, even if it is as low. Without it, that term would be granted twice.
+      const again = isRemoved && withTerm ? await this.#kept(election, call) : undefined
+      if (again && again.value.attempt === record?.attempt) await removeTerm(again.version)
+      return isRemoved
+    }
+  }
+
+  async find(election: string, call: CallOptions): Promise<Found> {
+    for (;;) {
+      // Read the term first, then the record, so that the record is never the older of the two.
+      const kept = await this.#kept(election, call)
+      const record = await this.#record(election, call)
+      // If only the duration differs within the same term, leave it to the holder: this record may already be outdated.
+      if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)
+      const raised = await this.#raise(election, kept, record, call).catch(termDenied)
+      if (raised) return foundOf(record, raised)
+    }
+  }
+
+  async swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>> {
+    const text = encodeRecord(draft, () => this.#clock.randomId())
+    const version = await this.#place.put(election, 'record', text, over.recordVersion, call)
+    if (version === undefined) return { ok: false }
+    const record = { ...draft, version }
+    const kept = await this.#keep(election, over, record, call)
+    return kept ? { ok: true, found: { ...foundOf(record, kept), record } } : { ok: false }
+  }
+
+  async list(page: Page, call: CallOptions) {
+    const { values, next } = await this.#place.list(page, call)
+    return listPage(values, next, ({ value, version }) => ({ ...decodeRecord(value), version }))
+  }
+
+  /** Records the term of a record that was just written. Returns undefined if the record arrived late (2). */
+  async #keep(election: string, over: Found, record: LeaseRecord, call: CallOptions): Promise<Kept | undefined> {
+    const { term, leaseDurationMs } = record
+    for (let kept = keptOf(over); ;) {
+      if (isLate(record, kept?.value)) return undefined
+      // Most renewals leave the term object unchanged.
+      if (kept?.value.term === term && kept.value.leaseDurationMs === leaseDurationMs) return kept
+      const raised = await this.#raise(election, kept, record, call)
+      if (raised) return raised
+      kept = await this.#kept(election, call)
+    }
+  }
+
+  /**
+   * Overwrites the recorded term with a record's term. Returns undefined if the term object has changed in the
+   * meantime.
+   */
+  async #raise(
+    election: string,
+    kept: Kept | undefined,
+    { term, attempt, leaseDurationMs }: LeaseRecord,
+    call: CallOptions,
+  ): Promise<Kept | undefined> {
+    const value = { term, attempt, leaseDurationMs }
+    const text = encodeTerm(election, value, this.#clock.randomId())
+    const version = await this.#place.put(election, 'term', text, kept?.version, call)
+    return version === undefined ? undefined : { value, version }
+  }
+
+  #record(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {
+    return this.#read(election, 'record', call, ({ value, version }) => recordOf(election, value, version))
+  }
+
+  #kept(election: string, call: CallOptions): Promise<Kept | undefined> {
+    return this.#read(election, 'term', call, ({ value, version }) => ({ value: readTerm(election, value), version }))
+  }
+
+  async #read<T>(
+    election: string,
+    kind: Kind,
+    call: CallOptions,
+    decode: (found: VersionedValue) => T,
+  ): Promise<T | undefined> {
+    const found = await this.#place.get(election, kind, call)
+    if (!found) return undefined
+    return readAt(this.#place.nameOf(election, kind), 'place', () => {
+      if (found.version === '') throw unusable(election, 'the server returned it without a version')
+      return decode(found)
+    })
+  }
+}
+
+interface Kept {
+  readonly value: AttemptedTerm
+  readonly version: string
+}
+
+function keptOf({ kept, keptVersion }: Found): Kept | undefined {
+  return kept && keptVersion !== undefined ? { value: kept, version: keptVersion } : undefined
+}
+
+/** True if a record arrived after another grant that has been deleted since (2). */
+function isLate(record: LeaseRecord | undefined, kept: AttemptedTerm | undefined): boolean {
+  if (!record || !kept) return false
+  return record.term < kept.term || (record.term === kept.term && record.attempt !== kept.attempt)
+}
+
+function foundOf(record: LeaseRecord | undefined, kept: Kept | undefined): Found {
+  const { value } = kept ?? {}
+  return {
+    record: isLate(record, value) ? undefined : record,
+    recordVersion: record?.version,
+    highestTerm: Math.max(record?.term ?? 0, value?.term ?? 0),
+    remainingMs: undefined,
+    lastDurationMs: value?.leaseDurationMs,
+    kept: value,
+    keptVersion: kept?.version,
+  }
+}
+
+function readTerm(election: string, text: string): AttemptedTerm {
+  return decodeTerm(election, text, (value) => ({ attempt: textField(value, 'attempt') }))
+}

@@ -1,0 +1,191 @@
+import type { Sample } from '@tenure/internal/prometheus'
+import type { Clock } from '../common/clock.ts'
+import { isTenureError, type LossReason } from '../common/errors.ts'
+import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../engine/events.ts'
+
+/**
+ * This many elections are kept even if nothing more is reported about them, so that an election without a leader stays
+ * visible.
+ */
+const alwaysKept = 1_000
+/**
+ * Above that number, an election without a report for this long is dropped: no elector here takes part in it, because
+ * even a standby polls its store more often.
+ */
+const forgottenMs = 3_600_000
+/**
+ * Fewer acquire calls than this can fail within one lease duration. The limit keeps an outage from filling the memory.
+ */
+const keptAttempts = 100
+
+/** Collects metrics of electors, to be shown in the Prometheus text format or through OpenTelemetry. */
+export class ElectionFigures implements WholeObserver {
+  readonly #clock: Clock
+  readonly #elections = new Map<string, Figures>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  onEvent(event: ElectionEvent): void {
+    const nowMs = this.#clock.monotonicMs()
+    this.#figuresOf(event, nowMs).add(event, nowMs)
+  }
+
+  onCall(call: CallReport): void {
+    const nowMs = this.#clock.monotonicMs()
+    this.#figuresOf(call, nowMs).addCall(call, nowMs)
+  }
+
+  /** The current samples of one metric family for every election. */
+  samplesOf({ nameLabel = 'election', samples }: Family): Sample[] {
+    const nowMs = this.#clock.monotonicMs()
+    return [...this.#elections.values()].flatMap((figures) => {
+      const own = labelsOf(figures.origin, nameLabel)
+      return samples(figures, nowMs).map((sample) => ({ ...sample, labels: { ...own, ...sample.labels } }))
+    })
+  }
+
+  #figuresOf(origin: Origin, nowMs: number): Figures {
+    const elections = this.#elections
+    const key = JSON.stringify([origin.namespace, origin.election])
+    const figures = elections.get(key) ?? new Figures(origin)
+    figures.heardMs = nowMs
+    // Reinsert at the end: the map is ordered by when each election last reported something.
+    elections.delete(key)
+    elections.set(key, figures)
+    for (const [oldest, silent] of elections) {
+      if (elections.size <= alwaysKept || nowMs - silent.heardMs < forgottenMs) break
+      if (!silent.isHeld(nowMs)) elections.delete(oldest)
+    }
+    return figures
+  }
+}
+
+/** The labels that identify an election. */
+export function labelsOf({ election, namespace }: Origin, nameLabel = 'election'): Record<string, string> {
+  // Not "namespace", because Prometheus uses that label for the namespace of the pod.
+  return { [nameLabel]: election, ...(namespace !== undefined && { lease_namespace: namespace }) }
+}
+
+type HeldEvent = Extract<ElectionEvent, { type: 'elected' | 'renewed' }>
+
+/** The metrics of one election. */
+export class Figures {
+  readonly origin: Origin
+  /** The highest term seen. */
+  term = 0
+  grants = 0
+  readonly ended: Record<LossReason, number> = { expired: 0, superseded: 0, released: 0, stopped: 0 }
+  readonly errors = new Map<string, number>()
+  readonly calls = new Map<string, { readonly call: CallReport; count: number; seconds: number }>()
+  heardMs = 0
+  #held: { readonly term: number; readonly leaseDurationMs: number; readonly untilMs: number } | undefined
+  /** When acquire calls were sent that failed. Each of them may still have been granted the lease. */
+  #attemptsMs: readonly number[] = []
+
+  constructor(origin: Origin) {
+    this.origin = origin
+  }
+
+  /**
+   * Uses the clock, because the lease may have expired before `lost` is reported: `lost` waits until the work has
+   * ended.
+   */
+  isHeld(nowMs: number): boolean {
+    return this.#held !== undefined && nowMs < this.#held.untilMs
+  }
+
+  add(event: ElectionEvent, nowMs: number): void {
+    if ('record' in event) this.term = Math.max(this.term, event.record.term)
+    if (event.type === 'elected') this.grants += 1
+    if (event.type === 'elected' || event.type === 'renewed') this.#hold(event, nowMs)
+    if (event.type === 'lost') {
+      this.ended[event.reason] += 1
+      if (this.#held?.term === event.term) this.#held = undefined
+    }
+    if (event.type === 'error' || event.type === 'renew-failed') {
+      const code = isTenureError(event.error) ? event.error.code : 'OTHER'
+      this.errors.set(code, (this.errors.get(code) ?? 0) + 1)
+    }
+  }
+
+  /** Records a call. The report of a call comes directly after the event with its outcome. */
+  addCall(call: CallReport, nowMs: number): void {
+    const sentMs = nowMs - call.durationMs
+    if (call.verb === 'acquire' && call.result === 'failed') {
+      this.#attemptsMs = [...this.#attemptsMs.slice(1 - keptAttempts), sentMs]
+    }
+    if (this.#held && call.result === 'ok' && (call.verb === 'acquire' || call.verb === 'renew')) {
+      // A lease counts from when its call was sent, because the store may have started counting then.
+      const untilMs = Math.min(this.#held.untilMs, sentMs + this.#held.leaseDurationMs)
+      this.#held = { ...this.#held, untilMs }
+    }
+    const key = `${call.verb} ${call.result}`
+    const { count, seconds } = this.calls.get(key) ?? { count: 0, seconds: 0 }
+    this.calls.set(key, { call, count: count + 1, seconds: seconds + call.durationMs / 1_000 })
+  }
+
+  #hold({ type, term, record: { leaseDurationMs } }: HeldEvent, nowMs: number): void {
+    // A read may have found the grant of an earlier acquire call. A call older than the lease duration is excluded,
+    // because its lease would be over.
+    const attemptMs = this.#attemptsMs.find((sentMs) => sentMs + leaseDurationMs > nowMs)
+    const sinceMs = (type === 'elected' ? attemptMs : undefined) ?? nowMs
+    this.#attemptsMs = []
+    this.#held = { term, leaseDurationMs, untilMs: sinceMs + leaseDurationMs }
+  }
+}
+
+export interface Family {
+  readonly name: string
+  readonly type: 'gauge' | 'counter' | 'summary'
+  readonly help: string
+  /** The label that holds the election's name. Default: `election`. */
+  readonly nameLabel?: string
+  samples(figures: Figures, nowMs: number): readonly Sample[]
+}
+
+export const families: readonly Family[] = [
+  {
+    // The name, the label, and the meaning match client-go.
+    name: 'leader_election_master_status',
+    type: 'gauge',
+    help: 'Whether this replica holds the lease: 1 or 0.',
+    nameLabel: 'name',
+    samples: (figures, nowMs) => [{ value: Number(figures.isHeld(nowMs)) }],
+  },
+  {
+    name: 'tenure_term',
+    type: 'gauge',
+    help: 'The highest term that this replica has seen.',
+    samples: ({ term }) => [{ value: term }],
+  },
+  {
+    name: 'tenure_grants_total',
+    type: 'counter',
+    help: 'Terms that this replica was granted.',
+    samples: ({ grants }) => [{ value: grants }],
+  },
+  {
+    name: 'tenure_terms_ended_total',
+    type: 'counter',
+    help: 'Terms of this replica that ended, by reason.',
+    samples: ({ ended }) => Object.entries(ended).map(([reason, value]) => ({ labels: { reason }, value })),
+  },
+  {
+    name: 'tenure_errors_total',
+    type: 'counter',
+    help: 'Errors that were reported, by code.',
+    samples: ({ errors }) => [...errors].map(([code, value]) => ({ labels: { code }, value })),
+  },
+  {
+    name: 'tenure_store_call_seconds',
+    type: 'summary',
+    help: 'Time that calls to the store took, by verb and result.',
+    samples: ({ calls }) =>
+      [...calls.values()].flatMap(({ call: { verb, result }, count, seconds }) => [
+        { labels: { verb, result }, suffix: '_sum', value: seconds },
+        { labels: { verb, result }, suffix: '_count', value: count },
+      ]),
+  },
+]

@@ -1,0 +1,38 @@
+import { familyText, prometheusType } from '@tenure/internal/prometheus'
+import { systemClock, type Clock } from '../common/clock.ts'
+import type { WholeObserver } from '../engine/events.ts'
+import { ElectionFigures, families } from './election-counters.ts'
+import { checkClock } from '../engine/check-values.ts'
+import { checkOptions } from '../common/check-options.ts'
+
+/** An observer that collects metrics and shows them. */
+export interface ElectionMetrics extends WholeObserver {
+  /** The value for the `content-type` header. */
+  readonly contentType: string
+  /** The current metrics in the Prometheus text format. */
+  text(): string
+}
+
+/**
+ * Collects metrics of all electors that it observes, and shows them in the Prometheus text format. Above 1,000
+ * elections, those without any report for an hour are dropped.
+ *
+ * @example
+ * const metrics = electionMetrics()
+ * const elector = new Elector({ store, election: 'payments', observer: metrics })
+ * createServer((_, response) => response.setHeader('content-type',
+ * metrics.contentType).end(metrics.text())).listen(9090)
+ */
+export function electionMetrics(options: { readonly clock?: Clock | undefined } = {}): ElectionMetrics {
+  checkOptions('electionMetrics()', options, { clock: true })
+  checkClock(options.clock)
+  const { clock = systemClock } = options
+  const figures = new ElectionFigures(clock)
+  return {
+    contentType: prometheusType,
+    onEvent: (event) => figures.onEvent(event),
+    onCall: (call) => figures.onCall(call),
+    text: () =>
+      families.map((family) => familyText(family.name, family.type, family.help, figures.samplesOf(family))).join(''),
+  }
+}
