@@ -30,7 +30,11 @@ const entriesOf = {
 const groupsOf = {
   tenure: [
     // For programs that only validate their options.
-    { name: 'options', test: /tenure[\\/]src[\\/](?:common[\\/](?:errors|check-options|nearest)|options[\\/].+)\.ts$/, priority: 2 },
+    {
+      name: 'options',
+      test: /tenure[\\/]src[\\/](?:common[\\/](?:errors|check-options|nearest)|options[\\/].+)\.ts$/,
+      priority: 2,
+    },
     // What the main entry point needs, in one file that the others share. LeaderElector is not in it, because it
     // imports Kubernetes.
     {

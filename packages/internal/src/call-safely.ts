@@ -3,7 +3,7 @@
  * that a returned promise or thenable rejects with, goes to `report`. An error that `report` throws is dropped, because
  * there is nobody left to report it to.
  */
-export function contain(callBack: () => unknown, report: (cause: unknown) => void): void {
+export function callSafely(callBack: () => unknown, report: (cause: unknown) => void): void {
   const fail = (cause: unknown) => {
     try {
       report(cause)

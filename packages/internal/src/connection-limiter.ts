@@ -3,8 +3,8 @@ import { Server as TlsServer } from 'node:tls'
 import type { Socket } from 'node:net'
 import { clientNetwork } from './client-network.ts'
 
-/** Options of {@link ConnectionRoom}. */
-export interface ConnectionRoomOptions {
+/** Options of {@link ConnectionLimiter}. */
+export interface ConnectionLimiterOptions {
   /** The maximum number of connections. */
   readonly most: number
   /** The maximum number of connections without an identity. The rest is reserved for identified callers. */
@@ -19,9 +19,9 @@ export interface ConnectionRoomOptions {
 }
 
 /** The part of a socket that is needed. */
-export type RoomSocket = Pick<Socket, 'remoteAddress' | 'bytesRead' | 'destroy' | 'once'>
+export type LimitedSocket = Pick<Socket, 'remoteAddress' | 'bytesRead' | 'destroy' | 'once'>
 
-interface Visitor {
+interface UnknownConnection {
   /** Requests in flight. */
   busy: number
   /** Since when it has had no requests in flight. */
@@ -32,7 +32,7 @@ interface Origin {
   readonly address: string
   count: number
   /** The oldest first. */
-  readonly unknown: Set<RoomSocket>
+  readonly unknown: Set<LimitedSocket>
 }
 
 /**
@@ -41,22 +41,22 @@ interface Origin {
  * idle connections cannot lock others out, and an honest caller identifies itself before its connection becomes the
  * oldest. Connections of identified callers are never closed to make room.
  */
-export class ConnectionRoom {
-  readonly #options: ConnectionRoomOptions
+export class ConnectionLimiter {
+  readonly #options: ConnectionLimiterOptions
   /** The oldest first. */
-  readonly #unknown = new Map<RoomSocket, Visitor>()
-  readonly #sockets = new Map<RoomSocket, Origin>()
+  readonly #unknown = new Map<LimitedSocket, UnknownConnection>()
+  readonly #sockets = new Map<LimitedSocket, Origin>()
   readonly #origins = new Map<string, Origin>()
   /** With TLS: the raw connection of each peer whose encrypted connection is still to come. */
   readonly #byPeer = new Map<string, Socket>()
-  readonly #below = new WeakMap<RoomSocket, RoomSocket>()
+  readonly #below = new WeakMap<LimitedSocket, LimitedSocket>()
 
-  constructor(options: ConnectionRoomOptions) {
+  constructor(options: ConnectionLimiterOptions) {
     this.#options = options
   }
 
   /** All open connections, as they were accepted. With TLS, these are the raw connections below the encryption. */
-  get sockets(): Iterable<RoomSocket> {
+  get sockets(): Iterable<LimitedSocket> {
     return this.#sockets.keys()
   }
 
@@ -92,7 +92,7 @@ export class ConnectionRoom {
     })
   }
 
-  add(socket: RoomSocket): void {
+  add(socket: LimitedSocket): void {
     const { most, mostUnknown, mostPerAddress, mostUnknownPerAddress } = this.#options
     const address = clientNetwork(socket.remoteAddress ?? '')
     const origin = this.#origins.get(address) ?? { address, count: 0, unknown: new Set() }
@@ -102,7 +102,7 @@ export class ConnectionRoom {
     this.#sockets.set(socket, origin)
     this.#unknown.set(socket, { busy: 0, idleSinceMs: this.#options.nowMs() })
     socket.once('close', () => this.#remove(socket))
-    const close = (oldest: RoomSocket = socket) => {
+    const close = (oldest: LimitedSocket = socket) => {
       this.#remove(oldest)
       oldest.destroy()
     }
@@ -111,7 +111,7 @@ export class ConnectionRoom {
   }
 
   /** Records that the sender of a request on this connection has proven its identity. */
-  identify(socket: RoomSocket): void {
+  identify(socket: LimitedSocket): void {
     const below = this.#below.get(socket) ?? socket
     if (this.#unknown.delete(below)) this.#sockets.get(below)?.unknown.delete(below)
   }
@@ -120,7 +120,7 @@ export class ConnectionRoom {
    * Records the start of a request. Returns a function to call when the request ends, or undefined if the connection is
    * identified.
    */
-  begin(socket: RoomSocket): (() => void) | undefined {
+  begin(socket: LimitedSocket): (() => void) | undefined {
     const visitor = this.#unknown.get(this.#below.get(socket) ?? socket)
     if (!visitor) return undefined
     visitor.busy += 1
@@ -143,7 +143,7 @@ export class ConnectionRoom {
     for (const socket of this.#sockets.keys()) socket.destroy()
   }
 
-  #remove(socket: RoomSocket): void {
+  #remove(socket: LimitedSocket): void {
     const origin = this.#sockets.get(socket)
     if (!origin) return
     this.#sockets.delete(socket)

@@ -1,6 +1,6 @@
 import type { LeaseRecord, Outcome } from 'tenure'
 import type { MultiClusterAnswer, RelayedRecord } from 'tenure/stores/multicluster'
-import { globalHolderOf, shownHolderOf } from './names.ts'
+import { globalHolderOf, displayedHolderOf } from './names.ts'
 
 /** Converts a global record to the form that the resources of one cluster show. */
 export function relayedRecord(record: LeaseRecord, cluster: string): RelayedRecord {
@@ -17,7 +17,7 @@ const relayed = new WeakMap<LeaseRecord, { readonly of: string; readonly as: Rel
 function makeRelayed(record: LeaseRecord, cluster: string): RelayedRecord {
   const { attempt, term, leaseDurationMs, released, carry, version, mark } = record
   return {
-    ...shownHolderOf(record.holder, cluster),
+    ...displayedHolderOf(record.holder, cluster),
     attempt,
     term,
     leaseDurationMs,

@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { createHash } from 'node:crypto'
 import { systemClock } from '@tenure/internal/clock'
 import { Elector, type Clock, type LeaseStore } from 'tenure'
@@ -104,7 +104,7 @@ export function startController(options: ControllerOptions): Controller {
   const tell = (call: (one: RelayObserver) => unknown) => {
     for (const one of observers) {
       // An observer's error must not cost a renewal or end the process.
-      contain(
+      callSafely(
         () => call(one),
         () => undefined,
       )

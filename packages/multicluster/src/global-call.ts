@@ -2,7 +2,7 @@ import { isTenureError, type CallOptions, type LeaseRecord, type LeaseStore, typ
 import type { ResourceKey } from 'tenure/stores/multicluster'
 import type { GlobalCallReport } from './observer.ts'
 import type { GlobalCall } from './request.ts'
-import { report, within, type Shared } from './relay-context.ts'
+import { report, withTimeout, type Shared } from './relay-context.ts'
 
 /** The answer of the global store: the record that a read found, or the outcome of a claim. */
 export type GlobalAnswer =
@@ -36,7 +36,7 @@ export async function callGlobal(
       )
     }
     try {
-      const answer = await within(clock, bound.timeoutMs, bound.controller, (options) =>
+      const answer = await withTimeout(clock, bound.timeoutMs, bound.controller, (options) =>
         askStore(store, about.election, call, options),
       )
       tell(!answer.outcome ? 'found' : answer.outcome.ok ? 'granted' : 'refused')

@@ -31,7 +31,7 @@ export function isIdentity(cluster: string, identity: unknown): identity is stri
 }
 
 /** A global holder as one cluster shows it. */
-export interface ShownHolder {
+export interface DisplayedHolder {
   readonly holder: string
   readonly cluster: string
 }
@@ -40,7 +40,7 @@ export interface ShownHolder {
  * The holder of a lease as `cluster` shows it: the bare identity for a candidate of this cluster, and for all others a
  * form that no identity can have. Otherwise two pods of the same name would both read their own name as confirmation.
  */
-export function shownHolderOf(holder: string, cluster: string): ShownHolder {
+export function displayedHolderOf(holder: string, cluster: string): DisplayedHolder {
   const slash = holder.indexOf('/')
   const of = holder.slice(0, Math.max(0, slash))
   // An elector directly on the global store may have any identity.

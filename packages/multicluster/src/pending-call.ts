@@ -1,7 +1,7 @@
 import type { Clock } from 'tenure'
 
 /** A pending call to the global store, until it is answered or nobody waits for it any longer. */
-export interface Errand {
+export interface PendingCall {
   state: 'open' | 'running' | 'done'
   readonly seenAtMs: number
   /** After this time nobody waits for the answer. */
@@ -28,7 +28,7 @@ export function waitOf(leaseDurationMs: number | undefined): number {
 }
 
 /** Creates a pending call. */
-export function newErrand(nowMs: number, lastsMs: number, leaseDurationMs: number | undefined): Errand {
+export function newPendingCall(nowMs: number, lastsMs: number, leaseDurationMs: number | undefined): PendingCall {
   return {
     state: 'open',
     seenAtMs: nowMs,
@@ -41,18 +41,18 @@ export function newErrand(nowMs: number, lastsMs: number, leaseDurationMs: numbe
 }
 
 /** When the call is due, for a relay that answers first or not. */
-export function dueMs({ seenAtMs, waitMs, tryAtMs }: Errand, isFirst: boolean): number {
+export function dueMs({ seenAtMs, waitMs, tryAtMs }: PendingCall, isFirst: boolean): number {
   return Math.max(tryAtMs, isFirst ? seenAtMs : seenAtMs + waitMs)
 }
 
 /** How long one try may take. It leaves time for another try, and frees its place in the queue for others. */
-export function tryMs({ endsAtMs }: Errand, nowMs: number): number {
+export function tryMs({ endsAtMs }: PendingCall, nowMs: number): number {
   const leftMs = endsAtMs - nowMs
   return Math.max(1, Math.min(leftMs, Math.max(leftMs / 2, 500), longestTryMs))
 }
 
 /** Schedules the next try after a failure. The delay grows, and leaves time for another try as long as possible. */
-export function putOff(errand: Errand, nowMs: number, clock: Clock): void {
+export function putOff(errand: PendingCall, nowMs: number, clock: Clock): void {
   errand.state = 'open'
   errand.tries += 1
   errand.tryAtMs = nowMs + Math.min(pauseMs(errand.tries, clock), Math.max(0, errand.endsAtMs - nowMs) / 2)
@@ -64,7 +64,7 @@ export function pauseMs(tries: number, clock: Clock): number {
 }
 
 /** Ends a call, even if it is in flight. */
-export function drop(errand: Errand): void {
+export function drop(errand: PendingCall): void {
   if (errand.state === 'running') {
     errand.controller?.abort(new DOMException('The caller no longer waits for this call.', 'AbortError'))
   }

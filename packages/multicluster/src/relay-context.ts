@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import type { Clock, LeaseStore } from 'tenure'
 import { TenureError } from 'tenure'
 import type { Resources } from 'tenure/stores/multicluster'
@@ -21,7 +21,7 @@ export interface Shared {
 }
 
 /** Runs work with a timeout. What it has already sent may still be applied. */
-export async function within<T>(
+export async function withTimeout<T>(
   clock: Clock,
   timeoutMs: number,
   controller: AbortController,
@@ -47,5 +47,5 @@ export async function within<T>(
 
 /** Calls an observer. Its errors are dropped, because they must not cost a renewal. */
 export function report(notify: () => void): void {
-  contain(notify, () => undefined)
+  callSafely(notify, () => undefined)
 }

@@ -14,7 +14,7 @@ export type GlobalCall =
   | { readonly verb: 'renew' | 'release'; readonly claim: HeldClaim }
 
 /** A valid request. */
-export interface SoundRequest {
+export interface ValidRequest {
   readonly call: GlobalCall
   readonly timeoutMs: number
   /** Undefined for a read by a client that is not a candidate. */
@@ -38,26 +38,27 @@ const deepestMetadata = 8
 export function readRequest(
   request: MultiClusterRequest,
   { election, cluster }: { readonly election: string; readonly cluster: string },
-): SoundRequest | MalformedRequest {
+): ValidRequest | MalformedRequest {
   try {
     const fields = asFields(request, 'the request')
     text(fields, 'id', longestIdBytes)
     const timeoutMs = duration(fields, 'timeoutMs')
     const claim = asFields(fields['claim'], 'its claim')
     const { holder } = claim
-    if (!isIdentity(cluster, holder)) throw new Flaw('"holder" must be an identity without "/" and control characters')
+    if (!isIdentity(cluster, holder))
+      throw new InvalidRequestError('"holder" must be an identity without "/" and control characters')
     const asked = { election, holder: globalHolderOf(cluster, holder) }
     const call = callOf(fields['verb'], claim, asked)
     const hasDuration = call.verb !== 'read' || isGiven(claim['leaseDurationMs'])
     return { call, timeoutMs, leaseDurationMs: hasDuration ? duration(claim, 'leaseDurationMs') : undefined }
   } catch (error) {
-    if (error instanceof Flaw) return { malformed: error.message }
+    if (error instanceof InvalidRequestError) return { malformed: error.message }
     throw error
   }
 }
 
 /** What is wrong with an invalid request. */
-class Flaw extends Error {}
+class InvalidRequestError extends Error {}
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -71,7 +72,7 @@ function callOf(verb: unknown, claim: Fields, asked: { election: string; holder:
     case 'release':
       return { verb, claim: { ...asked, ...heldFields(claim, verb) } }
     default:
-      throw new Flaw('"verb" must be read, acquire, renew or release')
+      throw new InvalidRequestError('"verb" must be read, acquire, renew or release')
   }
 }
 
@@ -105,7 +106,7 @@ function commonFields(claim: Fields) {
 
 function asFields(value: unknown, what: string): Fields {
   if (isObject(value)) return value
-  throw new Flaw(`${what} must be an object`)
+  throw new InvalidRequestError(`${what} must be an object`)
 }
 
 function isGiven(value: unknown): boolean {
@@ -116,34 +117,34 @@ function text(fields: Fields, name: string, mostBytes: number, leastLength = 1):
   const value = fields[name]
   const isSound = typeof value === 'string' && value.length >= leastLength && value.isWellFormed()
   if (isSound && Buffer.byteLength(value) <= mostBytes) return value
-  throw new Flaw(`"${name}" must be text of ${leastLength} to ${mostBytes} bytes`)
+  throw new InvalidRequestError(`"${name}" must be text of ${leastLength} to ${mostBytes} bytes`)
 }
 
 function duration(fields: Fields, name: string): number {
   const value = fields[name]
   if (typeof value === 'number' && value >= 1 && value <= longestMs) return value
-  throw new Flaw(`"${name}" must be a number of 1 to ${longestMs}`)
+  throw new InvalidRequestError(`"${name}" must be a number of 1 to ${longestMs}`)
 }
 
 function term(fields: Fields, name: string): number {
   const value = fields[name]
   if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number
-  throw new Flaw(`"${name}" must be a whole number of at least 0`)
+  throw new InvalidRequestError(`"${name}" must be a whole number of at least 0`)
 }
 
 function metadata(value: unknown): Metadata {
   const rule = `"metadata" must be an object as JSON of at most ${longestMetadataBytes} bytes and ${deepestMetadata} levels`
-  if (typeof value !== 'string' || Buffer.byteLength(value) > longestMetadataBytes) throw new Flaw(rule)
+  if (typeof value !== 'string' || Buffer.byteLength(value) > longestMetadataBytes) throw new InvalidRequestError(rule)
   let parsed: unknown
   try {
     parsed = JSON.parse(value)
   } catch {
-    throw new Flaw(rule)
+    throw new InvalidRequestError(rule)
   }
   if (!isObject(parsed) || !isHarmless(parsed, deepestMetadata)) {
-    throw new Flaw(`${rule}, without a key such as __proto__`)
+    throw new InvalidRequestError(`${rule}, without a key such as __proto__`)
   }
   // Numbers may grow when they are serialized again, and the status has no room for that.
-  if (Buffer.byteLength(JSON.stringify(parsed)) > longestMetadataBytes) throw new Flaw(rule)
+  if (Buffer.byteLength(JSON.stringify(parsed)) > longestMetadataBytes) throw new InvalidRequestError(rule)
   return parsed as Metadata
 }

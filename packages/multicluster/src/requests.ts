@@ -1,13 +1,13 @@
 import type { MultiClusterAnswer, MultiClusterLease } from 'tenure/stores/multicluster'
 import { answerError } from './answer.ts'
-import { drop, newErrand, type Errand } from './pending-call.ts'
-import { readRequest, type SoundRequest } from './request.ts'
+import { drop, newPendingCall, type PendingCall } from './pending-call.ts'
+import { readRequest, type ValidRequest } from './request.ts'
 
 /** A candidate's latest request. */
-export interface Tracked extends Errand {
+export interface Tracked extends PendingCall {
   readonly key: string
   readonly id: string
-  readonly request: SoundRequest | undefined
+  readonly request: ValidRequest | undefined
   readonly malformed: string | undefined
   readonly leaseDurationMs: number
   /** Whether its candidate has been stale for a long time: it made no other request. */
@@ -90,7 +90,7 @@ export class Requests {
   }
 
   /** Marks candidates as stale when their time has come. Returns when the next one becomes stale. */
-  hush(nowMs: number): number {
+  markStale(nowMs: number): number {
     let nextMs = Infinity
     for (const tracked of this.byKey.values()) {
       if (tracked.isSilent) continue
@@ -121,7 +121,7 @@ function track(
   const read = readRequest(request, place)
   const sound = 'malformed' in read ? undefined : read
   return {
-    ...newErrand(nowMs, sound?.timeoutMs ?? 0, sound?.leaseDurationMs),
+    ...newPendingCall(nowMs, sound?.timeoutMs ?? 0, sound?.leaseDurationMs),
     key,
     id: request.id,
     request: sound,

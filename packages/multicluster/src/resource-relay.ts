@@ -5,17 +5,17 @@ import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
 import { answerError, answerFound, answerOutcome, globalRecord } from './answer.ts'
 import type { Assessment, Assessments } from './conditions.ts'
 import { hasOwnHeartbeat, isFreeToAsk, serveHeartbeat, type Moment } from './spec-only-candidate.ts'
-import { drop, dueMs, putOff, tryMs, waitOf, type Errand } from './pending-call.ts'
+import { drop, dueMs, putOff, tryMs, waitOf, type PendingCall } from './pending-call.ts'
 import { callGlobal, isDefinite, isGivenUp, type GlobalAnswer } from './global-call.ts'
 import { Heartbeats, type TrackedHeartbeat } from './spec-only-heartbeats.ts'
 import { leadershipChange } from './leadership-change.ts'
 import { globalElectionOf } from './names.ts'
 import { askedAgain, passedOn, retryAfterMs, shownBy } from './relayed-acquire.ts'
-import type { GlobalCall, SoundRequest } from './request.ts'
+import type { GlobalCall, ValidRequest } from './request.ts'
 import { Requests, type Tracked } from './requests.ts'
 import { report, type Shared } from './relay-context.ts'
-import { Sighting } from './version-observer.ts'
-import { judgeStatus, type Knowledge } from './status.ts'
+import { VersionObserver } from './version-observer.ts'
+import { statusPatchFor, type RelayState } from './status.ts'
 import { StatusWriter } from './status-writer.ts'
 
 /** A candidate that has not asked for this many leases no longer counts as alive. */
@@ -34,7 +34,7 @@ export class ResourceRelay {
   readonly #election: string
   readonly #requests = new Requests()
   readonly #heartbeats = new Heartbeats()
-  readonly #sighting: Sighting
+  readonly #sighting: VersionObserver
   readonly #writer: StatusWriter
   #resource: MultiClusterLease | undefined
   #askedAtMs: number
@@ -56,7 +56,7 @@ export class ResourceRelay {
     this.#election = globalElectionOf(resource)
     this.#askedAtMs = shared.clock.monotonicMs()
     const { namespace, name } = resource
-    this.#sighting = new Sighting(shared, { namespace, name, election: this.#election }, () => this.#advance())
+    this.#sighting = new VersionObserver(shared, { namespace, name, election: this.#election }, () => this.#advance())
     this.#writer = new StatusWriter(shared, {
       current: () => this.#resource,
       judge: (current) => this.#judge(current),
@@ -139,7 +139,7 @@ export class ResourceRelay {
 
   /** Says when to come again. */
   #doWhatIsDue(nowMs: number): number {
-    let wakeMs = this.#requests.hush(nowMs)
+    let wakeMs = this.#requests.markStale(nowMs)
     for (const tracked of this.#requests.byKey.values()) {
       wakeMs = Math.min(
         wakeMs,
@@ -182,7 +182,7 @@ export class ResourceRelay {
   }
 
   /** Starts an errand if it is due; says when it will be. */
-  #run(errand: Errand, nowMs: number, start: () => Promise<void>): number {
+  #run(errand: PendingCall, nowMs: number, start: () => Promise<void>): number {
     if (errand.state === 'done') return Infinity
     if (nowMs >= errand.endsAtMs) {
       // The outcome stays unknown, and the candidate has stopped waiting. The call may still be in the queue.
@@ -229,7 +229,7 @@ export class ResourceRelay {
   }
 
   /** Passes a call on as it came, an acquire with the version that was watched here for all of its duration. */
-  async #ask({ call, leaseDurationMs }: SoundRequest, tracked: Tracked): Promise<GlobalAnswer> {
+  async #ask({ call, leaseDurationMs }: ValidRequest, tracked: Tracked): Promise<GlobalAnswer> {
     if (call.verb !== 'acquire' || this.#shared.store.expiry === 'own-clock') {
       return this.#call(call, tracked, leaseDurationMs)
     }
@@ -270,7 +270,7 @@ export class ResourceRelay {
     }
   }
 
-  async #call(call: GlobalCall, errand: Errand, leaseMs: number | undefined): Promise<GlobalAnswer> {
+  async #call(call: GlobalCall, errand: PendingCall, leaseMs: number | undefined): Promise<GlobalAnswer> {
     const { namespace, name } = this.#resource as MultiClusterLease
     const controller = errand.controller as AbortController
     const timeoutMs = tryMs(errand, this.#shared.clock.monotonicMs())
@@ -285,7 +285,7 @@ export class ResourceRelay {
     return answer
   }
 
-  #failed(errand: Errand, error: unknown): void {
+  #failed(errand: PendingCall, error: unknown): void {
     if (isGivenUp(error)) return
     this.#failures += 1
     this.#failure = error
@@ -318,7 +318,7 @@ export class ResourceRelay {
     const hasRequests = isOfRequests && this.#requests.live.length > 0
     const heard = this.#heartbeats.heard(this.#now())
     const { sight } = this.#sighting.seen
-    const knowledge: Knowledge = {
+    const knowledge: RelayState = {
       cluster,
       answers: this.#requests.answers,
       record: sight && (sight.record ?? null),
@@ -330,7 +330,7 @@ export class ResourceRelay {
       assessments: this.#assessments(nowMs),
       wallMs: clock.wallMs(),
     }
-    return judgeStatus(resource, knowledge)
+    return statusPatchFor(resource, knowledge)
   }
 
   #isMixed(nowMs: number): boolean {

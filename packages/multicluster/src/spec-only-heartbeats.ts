@@ -1,10 +1,17 @@
 import type { MultiClusterLease } from 'tenure/stores/multicluster'
-import { hasOwnHeartbeat, pairOf, readHeartbeat, type Heartbeat, type Moment, type Served } from './spec-only-candidate.ts'
-import { drop, newErrand, type Errand } from './pending-call.ts'
+import {
+  hasOwnHeartbeat,
+  pairOf,
+  readHeartbeat,
+  type Heartbeat,
+  type Moment,
+  type Served,
+} from './spec-only-candidate.ts'
+import { drop, newPendingCall, type PendingCall } from './pending-call.ts'
 import type { Heard } from './status.ts'
 
 /** A heartbeat that is to be served. */
-export interface TrackedHeartbeat extends Errand {
+export interface TrackedHeartbeat extends PendingCall {
   readonly heartbeat: Heartbeat
 }
 
@@ -64,7 +71,7 @@ export class Heartbeats {
     }
     // Answered before this relay began: it is not a sign of life.
     if (isFirstSight && observed >= generation) return false
-    this.current = { ...newErrand(nowMs, read.leaseDurationMs, read.leaseDurationMs), heartbeat: read }
+    this.current = { ...newPendingCall(nowMs, read.leaseDurationMs, read.leaseDurationMs), heartbeat: read }
     return true
   }
 

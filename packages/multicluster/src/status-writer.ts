@@ -1,7 +1,7 @@
 import { pause } from '@tenure/internal/pause'
 import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
 import { pauseMs } from './pending-call.ts'
-import { report, within, type Shared } from './relay-context.ts'
+import { report, withTimeout, type Shared } from './relay-context.ts'
 
 /** What a writer needs from the resource whose status it writes. */
 export interface Written {
@@ -133,14 +133,14 @@ export class StatusWriter {
   }
 
   /** Makes a call that ends when the writer stops. */
-  async #bounded<T>(timeoutMs: number, work: Parameters<typeof within<T>>[3]): Promise<T> {
+  async #bounded<T>(timeoutMs: number, work: Parameters<typeof withTimeout<T>>[3]): Promise<T> {
     const controller = new AbortController()
     const { signal } = this.#stopped
     const onStop = () => controller.abort(signal.reason)
     if (signal.aborted) onStop()
     signal.addEventListener('abort', onStop, { once: true })
     try {
-      return await within(this.#shared.clock, timeoutMs, controller, work)
+      return await withTimeout(this.#shared.clock, timeoutMs, controller, work)
     } finally {
       signal.removeEventListener('abort', onStop)
     }

@@ -11,10 +11,10 @@ import type {
 } from 'tenure/stores/multicluster'
 import { relayedRecord } from './answer.ts'
 import { conditionsAfter, type Assessments } from './conditions.ts'
-import { shownHolderOf } from './names.ts'
+import { displayedHolderOf } from './names.ts'
 
 /** What a relay knows about one resource. */
-export interface Knowledge {
+export interface RelayState {
   readonly cluster: string
   /** Answers by key: results of global calls, and errors of requests that can never succeed. */
   readonly answers: ReadonlyMap<string, MultiClusterAnswer>
@@ -44,7 +44,7 @@ export interface Heard {
 }
 
 /** The difference between the status and what it should be. Undefined if there is none. */
-export function judgeStatus(resource: MultiClusterLease, knowledge: Knowledge): StatusPatch | undefined {
+export function statusPatchFor(resource: MultiClusterLease, knowledge: RelayState): StatusPatch | undefined {
   const { status, generation } = resource
   const answers = answersAfter(resource, knowledge)
   // Removing an abandoned slot does not count as an answer, because nobody there needs to know about a renewal.
@@ -68,7 +68,7 @@ export function judgeStatus(resource: MultiClusterLease, knowledge: Knowledge): 
  * The changes of the answers. Only answers to current requests are added, matched by their id. Answers of keys that are
  * gone or stale are removed.
  */
-function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: Knowledge): StatusPatch['answers'] {
+function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: RelayState): StatusPatch['answers'] {
   // No prototype, because a candidate may choose a key such as "constructor".
   const changes = Object.create(null) as Record<string, Patch<MultiClusterAnswer> | null>
   for (const [key, answer] of answers) {
@@ -107,7 +107,7 @@ type Shown = Pick<
  * Who leads. Renewals by other clusters are not written by themselves. Only changes of leadership and releases are, and
  * whatever accompanies an answer that is written anyway.
  */
-function shownAfter(status: MultiClusterLeaseStatus, knowledge: Knowledge, isWritten: boolean): Shown {
+function shownAfter(status: MultiClusterLeaseStatus, knowledge: RelayState, isWritten: boolean): Shown {
   const { cluster, hasRunOut } = knowledge
   if (knowledge.record === null) return status.record ? vanished : {}
   if (!knowledge.record || isBefore(knowledge.record, status)) return {}
@@ -146,7 +146,7 @@ function isBefore({ term, released }: LeaseRecord, status: MultiClusterLeaseStat
  * The generation of which every request was sent to the global store after the generation was observed. Undefined if
  * the status need not change.
  */
-function generationAfter(resource: MultiClusterLease, knowledge: Knowledge, shown: Shown): number | undefined {
+function generationAfter(resource: MultiClusterLease, knowledge: RelayState, shown: Shown): number | undefined {
   const { status, generation } = resource
   const before = status.observedGeneration ?? 0
   const observed = observedOf(resource, knowledge, { ...status, ...shown })
@@ -159,14 +159,16 @@ function generationAfter(resource: MultiClusterLease, knowledge: Knowledge, show
  * A candidate of the document may still wait for a generation that was refused. If the lease is granted to it late, as by a
  * call that took its time, its name beside that generation would look like a confirmation, however late it is written.
  */
-function isUnconfirmed(status: MultiClusterLeaseStatus, { leader }: Shown, { record, cluster }: Knowledge): boolean {
+function isUnconfirmed(status: MultiClusterLeaseStatus, { leader }: Shown, { record, cluster }: RelayState): boolean {
   if (!leader || leader === status.leader || !status.observedGeneration) return false
-  return record?.attempt.startsWith('document:') === true && shownHolderOf(record.holder, cluster).cluster === cluster
+  return (
+    record?.attempt.startsWith('document:') === true && displayedHolderOf(record.holder, cluster).cluster === cluster
+  )
 }
 
 function observedOf(
   resource: MultiClusterLease,
-  knowledge: Knowledge,
+  knowledge: RelayState,
   { leader, term }: Pick<Shown, 'leader' | 'term'>,
 ): number | undefined {
   const { candidates, heard } = knowledge
@@ -183,18 +185,18 @@ function observedOf(
     : undefined
 }
 
-function isCarriedOut(key: string, id: string, { status }: MultiClusterLease, { answers }: Knowledge): boolean {
+function isCarriedOut(key: string, id: string, { status }: MultiClusterLease, { answers }: RelayState): boolean {
   const answer = [answers.get(key), status.answers[key]].find((one) => one?.id === id)
   return answer !== undefined && !answer.error
 }
 
-function silentAfter({ spec, status }: MultiClusterLease, { silent }: Knowledge): readonly string[] | undefined {
+function silentAfter({ spec, status }: MultiClusterLease, { silent }: RelayState): readonly string[] | undefined {
   const after = [...silent].filter((key) => Object.hasOwn(spec.requests, key)).sort()
   const before = status.silent ?? []
   return after.length === before.length && after.every((key, index) => key === before[index]) ? undefined : after
 }
 
-function leadingAssessment(shown: Shown, status: MultiClusterLeaseStatus, { cluster }: Knowledge): Assessments {
+function leadingAssessment(shown: Shown, status: MultiClusterLeaseStatus, { cluster }: RelayState): Assessments {
   const leader = shown.leader ?? status.leader
   const of = shown.cluster ?? status.cluster
   if (leader === undefined) return {}

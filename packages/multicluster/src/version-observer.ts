@@ -1,9 +1,16 @@
 import type { LeaseRecord } from 'tenure'
 import type { ResourceKey } from 'tenure/stores/multicluster'
-import { newErrand, pauseMs, putOff, type Errand } from './pending-call.ts'
+import { newPendingCall, pauseMs, putOff, type PendingCall } from './pending-call.ts'
 import { callGlobal } from './global-call.ts'
 import { isHeldIn } from './names.ts'
-import { expiredVersionOf, leftMs, nothingSeen, withSight, type ElectionSights, type Showing } from './observed-versions.ts'
+import {
+  expiredVersionOf,
+  leftMs,
+  nothingSeen,
+  withSight,
+  type ElectionSights,
+  type Showing,
+} from './observed-versions.ts'
 import { report, type Shared } from './relay-context.ts'
 
 /** The timeout of one read. */
@@ -18,7 +25,7 @@ const shortestPaceMs = 100
  * Observes one election while a candidate of this cluster is alive, through the store's watch if it has one, otherwise
  * by polling.
  */
-export class Sighting {
+export class VersionObserver {
   readonly #shared: Shared
   readonly #about: ResourceKey & { readonly election: string }
   readonly #onChange: () => void
@@ -30,7 +37,7 @@ export class Sighting {
   #watch: AbortController | undefined
   #watchFailures = 0
   #watchAgainAtMs = 0
-  #look: Errand | undefined
+  #look: PendingCall | undefined
   #absentForMs = 0
 
   constructor(shared: Shared, about: ResourceKey & { readonly election: string }, onChange: () => void) {
@@ -124,7 +131,7 @@ export class Sighting {
   }
 
   async #lookOnce(nowMs: number): Promise<void> {
-    const look = (this.#look ??= newErrand(nowMs, Infinity, undefined))
+    const look = (this.#look ??= newPendingCall(nowMs, Infinity, undefined))
     const controller = new AbortController()
     look.state = 'running'
     look.controller = controller

@@ -2,12 +2,12 @@ import { processName } from '@tenure/internal/process-name'
 import { isLoopbackHost } from '@tenure/internal/loopback'
 import { ClusterGroups } from './replication/cluster-groups.ts'
 import { ClusterReplicas } from './replication/cluster-replicas.ts'
-import { LinkServer } from './replication/peer-server.ts'
+import { PeerServer } from './replication/peer-server.ts'
 import { protocol } from './replication/peer-authentication.ts'
-import type { Place } from './replication/active-replica.ts'
+import type { ActiveReplica } from './replication/active-replica.ts'
 import { Replica, type ReplicaEvent } from './replication/replica.ts'
 import type { GroupsOptions } from './replication/active-term.ts'
-import { Terms } from './replication/highest-term.ts'
+import { HighestTerm } from './replication/highest-term.ts'
 import type { Tls } from './auth/tls.ts'
 import type { Clock } from 'tenure'
 import { wrongOption } from './errors.ts'
@@ -46,7 +46,7 @@ export interface Clustered {
   readonly warnings: readonly string[]
   readonly replicas: Replicas
   /** Returns the active replica, as far as it is known here. */
-  place(): Place
+  place(): ActiveReplica
   /** Accepts calls of other replicas, and takes part in the election of the active replica. */
   serve(sharing: Sharing): Promise<void>
   /** Applies to connections between replicas from now on. */
@@ -90,7 +90,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       onForgotten: (term) => terms.forget(term),
     })
     const self = { replica: name, address: advertise.origin }
-    const terms: Terms = new Terms(replica, (term) => replica.sawTerm(term))
+    const terms: HighestTerm = new HighestTerm(replica, (term) => replica.sawTerm(term))
     const link = { clusterId, secret: () => secret, places: replica, terms, clock }
     const groups = new ClusterGroups({
       ...link,
@@ -100,7 +100,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       onTrouble: options.onTrouble,
       onHeard: (told) => replica.heard(told),
     })
-    let server: LinkServer | undefined
+    let server: PeerServer | undefined
     const replicas = new ClusterReplicas({
       self,
       kind: /^etcds?:/i.test(store) ? 'etcd' : 'postgres',
@@ -118,7 +118,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       replicas,
       place: () => replica.now(),
       async serve({ hub, fairQueue, limits }) {
-        server = new LinkServer({
+        server = new PeerServer({
           ...link,
           ...listenerOf(advertise),
           tls: linkTls(advertise, tls),

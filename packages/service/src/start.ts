@@ -17,7 +17,7 @@ import { openEmbedded } from './embedded.ts'
 import { FairQueue } from './fair-queue.ts'
 import type { Groups } from './groups/groups.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
-import { isOwnGroup } from './groups/reserved-groups.ts'
+import { isReservedGroup } from './groups/reserved-groups.ts'
 import type { Position } from './storage/position.ts'
 import { buildApp } from './http/app.ts'
 import { limitsFrom } from './http/limit-options.ts'
@@ -182,7 +182,7 @@ async function openService(
   // Follows the local groups, so that of several replicas only the active one counts and logs.
   const onOpen = (local: LocalGroups) => {
     const onChange = (change: Change) => {
-      if (isOwnGroup(change.groupId)) return
+      if (isReservedGroup(change.groupId)) return
       metrics.change(change)
       log?.(change)
     }

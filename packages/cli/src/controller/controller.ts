@@ -4,7 +4,7 @@ import { formatAddress } from '../shared/arguments/addresses.ts'
 import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { endOnSignals } from '../shared/ending.ts'
-import { failureOf, inWords } from '../shared/failures.ts'
+import { failureOf, withCommandErrors } from '../shared/failures.ts'
 import { makeLog, type Log } from '../shared/log.ts'
 import { failure, listen, type Replies } from '../shared/small-server.ts'
 import { openChosenStore } from '../shared/store.ts'
@@ -20,7 +20,7 @@ export async function controller(flags: Sources['flags']): Promise<void> {
   }
   const log = makeLog(settings.json)
   const store = await openChosenStore(settings)
-  const running = inWords(() => {
+  const running = withCommandErrors(() => {
     const client = process.env['KUBERNETES_SERVICE_HOST'] ? inCluster() : fromKubeConfig()
     return startController({ store, cluster, namespace, client, observer: reporter(log) })
   })

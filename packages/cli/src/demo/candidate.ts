@@ -3,7 +3,7 @@ import { messageOf } from '@tenure/internal/message'
 import { Elector, type ElectionEvent, type Explanation } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { every, now } from '../shared/clock.ts'
-import { Cable } from './network-link.ts'
+import { NetworkLink } from './network-link.ts'
 
 /** An order from the parent process. */
 export type CandidateOrder = 'stop' | 'cut' | 'mend'
@@ -27,7 +27,7 @@ type News<R = Report> = R extends unknown ? Omit<R, 'atMs'> : never
 
 const [, , directory = '', identity = '', leaseDurationMs] = process.argv
 
-const cable = new Cable(fileStore({ directory }))
+const cable = new NetworkLink(fileStore({ directory }))
 const elector = new Elector({
   store: cable.store,
   election: 'demo',

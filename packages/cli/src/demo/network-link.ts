@@ -1,7 +1,7 @@
 import type { CallOptions, LeaseRecord, LeaseStore } from 'tenure'
 
 /** The network link between a candidate and its store. While it is cut, no call arrives and no answer returns. */
-export class Cable {
+export class NetworkLink {
   isCut = false
   readonly store: LeaseStore
 

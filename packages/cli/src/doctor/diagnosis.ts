@@ -2,7 +2,7 @@ import type { Timings } from 'tenure'
 import type { Finding } from 'tenure/stores'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { shortTime } from '../shared/output.ts'
-import type { ClockRate, Latency, Overhearing, Watching } from './measurements.ts'
+import type { ClockRate, Latency, WatchCheck, WatchLatency } from './measurements.ts'
 
 /** The measurements that a diagnosis is based on. */
 export interface Findings {
@@ -10,7 +10,7 @@ export interface Findings {
   /** How many times the probe election lost its lease. */
   readonly lost: number
   readonly clock: ClockRate | undefined
-  readonly watching: Watching
+  readonly watching: WatchLatency
   readonly timings: Timings
   /** Problems with the server's settings. */
   readonly settings: readonly Finding[]
@@ -58,7 +58,7 @@ export function diagnose({ renew, lost, clock, watching, timings, settings }: Fi
 }
 
 /** Judges an election that another process leads, without a single write. */
-export function diagnoseReads(read: Latency, watching: Overhearing, timings: Timings): Diagnosis {
+export function diagnoseReads(read: Latency, watching: WatchCheck, timings: Timings): Diagnosis {
   const reasons: string[] = []
   const boundMs = timings.answerBoundMs
   const isSlow = read.p99Ms > boundMs

@@ -6,9 +6,9 @@ import type { MulticlusterRights } from 'tenure/stores/multicluster'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Chosen, type Sources } from '../shared/arguments/settings.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { codeOfSignal } from '../shared/ending.ts'
-import { inWords } from '../shared/failures.ts'
+import { withCommandErrors } from '../shared/failures.ts'
 import { counted, print, printable, printJson, shortTime } from '../shared/output.ts'
 import { isKubernetes, nodeForService, openChosenStore } from '../shared/store.ts'
 import { diagnose, diagnoseReads, type Diagnosis } from './diagnosis.ts'
@@ -19,9 +19,9 @@ import {
   watching,
   type ClockRate,
   type Latency,
-  type Watching,
+  type WatchLatency,
 } from './measurements.ts'
-import { Patient } from './probe-election.ts'
+import { ProbeElection } from './probe-election.ts'
 import { doctorSettings } from './settings.ts'
 
 type Settings = Chosen<typeof doctorSettings>
@@ -32,7 +32,7 @@ const mostDoctors = 20
 /** Probes a store and prints each result as soon as it is known. */
 export async function doctor(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(doctorSettings, flags)
-  const timings = inWords(() => resolveTimings({ leaseDurationMs: settings.ttl }))
+  const timings = withCommandErrors(() => resolveTimings({ leaseDurationMs: settings.ttl }))
   const store = await openChosenStore(settings)
   const tell = (what: string, text: string) => {
     if (!settings.json) print(`${what.padEnd(9)}${text}`)
@@ -62,7 +62,7 @@ async function examine(
   const patients = names.map((election) => {
     const holder = settings.identity ?? nodeForService(settings.store, settings) ?? hostname()
     const forgets = settings.election === undefined
-    return new Patient(store, { election, holder, timings, timeoutMs: settings.timeout, forgets })
+    return new ProbeElection(store, { election, holder, timings, timeoutMs: settings.timeout, forgets })
   })
   releaseOnSignals(patients)
   const onConnected = (tookMs: number) => tell('connect', shortTime(tookMs))
@@ -103,7 +103,7 @@ async function examine(
 /** Returns problems with the server's settings; undefined if the store cannot inspect them. */
 async function inspect(store: LeaseStore, { timeout }: Settings): Promise<readonly Finding[] | undefined> {
   if (!('inspect' in store)) return undefined
-  return within(timeout, (call) => (store as InspectableStore).inspect(call))
+  return callWithTimeout(timeout, (call) => (store as InspectableStore).inspect(call))
 }
 
 interface Examined {
@@ -114,7 +114,7 @@ interface Examined {
 }
 
 /** Measures an election that another process leads, without writing to it. */
-async function lookOn(patient: Patient, leader: LeaseRecord, examined: Examined): Promise<Diagnosis> {
+async function lookOn(patient: ProbeElection, leader: LeaseRecord, examined: Examined): Promise<Diagnosis> {
   const { settings, timings, found, tell } = examined
   const { holder, term } = leader
   tell('led', `by ${printable(holder)} in term ${term}, so the doctor only reads and watches`)
@@ -139,7 +139,9 @@ function elections({ election }: Settings): string[] {
 
 /** Returns the rights that an API server grants this user. Other stores show missing rights only by refusing a call. */
 async function rightsIn(store: LeaseStore, election: string, { timeout }: Settings): Promise<Rights | undefined> {
-  return isKubernetes(store) ? within<Rights | undefined>(timeout, (call) => store.rights(election, call)) : undefined
+  return isKubernetes(store)
+    ? callWithTimeout<Rights | undefined>(timeout, (call) => store.rights(election, call))
+    : undefined
 }
 
 function forbidden({ missing }: Rights, { election }: Settings): CommandError {
@@ -151,7 +153,7 @@ function forbidden({ missing }: Rights, { election }: Settings): CommandError {
 }
 
 interface Admitted {
-  readonly patient: Patient
+  readonly patient: ProbeElection
   readonly connectMs: number
   /** The record of the running leader, which the doctor does not disturb. */
   readonly leader?: LeaseRecord
@@ -162,7 +164,7 @@ interface Admitted {
  * `mayLookOn` is true, returns that one together with its leader.
  */
 async function admit(
-  patients: readonly Patient[],
+  patients: readonly ProbeElection[],
   onConnected: (tookMs: number) => void,
   mayLookOn: boolean,
 ): Promise<Admitted> {
@@ -179,7 +181,7 @@ async function admit(
 }
 
 /** The first signal releases the leases. A second one exits at once, and the lease expires. */
-function releaseOnSignals(patients: readonly Patient[]): void {
+function releaseOnSignals(patients: readonly ProbeElection[]): void {
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       void Promise.allSettled(patients.map((patient) => patient.leave())).then(() => process.exit(codeOfSignal(signal)))
@@ -211,7 +213,7 @@ function jsonRights(rights: Rights): Record<string, boolean> {
   return verbs
 }
 
-function watchText(watch: Watching): string {
+function watchText(watch: WatchLatency): string {
   return 'why' in watch ? `does not work: ${watch.why}` : `shows a change after ${exactTime(watch.medianMs)}`
 }
 

@@ -2,7 +2,7 @@ import type { LeaseRecord } from 'tenure'
 import { now, setTimer, wallMs } from '../shared/clock.ts'
 import { failureOf } from '../shared/failures.ts'
 import { isService } from '../shared/store.ts'
-import type { Patient, Timed } from './probe-election.ts'
+import type { ProbeElection, Timed } from './probe-election.ts'
 
 /** Latency statistics of repeated calls. */
 export interface Latency {
@@ -22,10 +22,10 @@ export interface ClockRate {
 }
 
 /** How soon a watch shows a change, or why it does not. */
-export type Watching = { readonly medianMs: number } | { readonly why: string }
+export type WatchLatency = { readonly medianMs: number } | { readonly why: string }
 
 /** Whether a watch shows another leader's renewals, or why not. */
-export type Overhearing = { readonly works: true } | { readonly why: string }
+export type WatchCheck = { readonly works: true } | { readonly why: string }
 
 const longestMeasuringMs = 10_000
 const fewestCalls = 5
@@ -62,7 +62,7 @@ export async function measure(calls: number, call: () => Promise<Timed<unknown>>
  * Measures the rate of the store's clock. Only a service writes its own time into a renewal; for other stores this
  * returns undefined.
  */
-export async function clockRate(patient: Patient): Promise<ClockRate | undefined> {
+export async function clockRate(patient: ProbeElection): Promise<ClockRate | undefined> {
   if (!isService(patient.store)) return undefined
   const look = async () => {
     const sentAtMs = now().machineMs
@@ -90,7 +90,7 @@ export async function clockRate(patient: Patient): Promise<ClockRate | undefined
  * Renews the lease and measures how long a watch takes to show it. It does not use `observe`, which falls back to
  * polling when a watch fails.
  */
-export async function watching(patient: Patient): Promise<Watching> {
+export async function watching(patient: ProbeElection): Promise<WatchLatency> {
   const { store, election } = patient
   if (!store.watch) return { why: 'this store cannot be watched' }
   const end = new AbortController()
@@ -119,7 +119,7 @@ export async function watching(patient: Patient): Promise<Watching> {
  * Checks whether a watch shows the leader's next renewal, which must come within its lease. The delay cannot be
  * measured, because only the leader knows when it sent the renewal.
  */
-export async function overhearing({ store, election }: Patient, leader: LeaseRecord): Promise<Overhearing> {
+export async function overhearing({ store, election }: ProbeElection, leader: LeaseRecord): Promise<WatchCheck> {
   if (!store.watch) return { why: 'this store cannot be watched' }
   const end = new AbortController()
   const patienceMs = Math.min(leader.leaseDurationMs, longestOverhearingMs)

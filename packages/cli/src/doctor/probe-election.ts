@@ -1,6 +1,6 @@
 import type { HeldClaim, LeaseRecord, LeaseStore, Outcome, Timings } from 'tenure'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { now, randomId } from '../shared/clock.ts'
 import { failureOf } from '../shared/failures.ts'
 import { printable } from '../shared/output.ts'
@@ -21,7 +21,7 @@ interface PatientOptions {
 }
 
 /** The doctor's probe election in the store under test. */
-export class Patient {
+export class ProbeElection {
   readonly election: string
   readonly store: LeaseStore
   readonly #holder: string
@@ -54,7 +54,7 @@ export class Patient {
   }
 
   read(): Promise<Timed<LeaseRecord | undefined>> {
-    return this.#time('read', () => within(this.#timeoutMs, (call) => this.store.read(this.election, call)))
+    return this.#time('read', () => callWithTimeout(this.#timeoutMs, (call) => this.store.read(this.election, call)))
   }
 
   /**
@@ -65,7 +65,7 @@ export class Patient {
     const { leaseDurationMs } = this.#timings
     const claim = { election, holder: this.#holder, attempt: randomId(), leaseDurationMs }
     const timed = await this.#time('acquire', () =>
-      within(this.#timeoutMs, (call) =>
+      callWithTimeout(this.#timeoutMs, (call) =>
         this.store.acquire({ ...claim, afterTerm: before?.term ?? 0, metadata: {} }, call),
       ),
     )
@@ -115,7 +115,7 @@ export class Patient {
     const held = this.#held
     if (!held) return
     this.#held = undefined
-    const release = () => within(this.#timeoutMs, (call) => this.store.release(held, call))
+    const release = () => callWithTimeout(this.#timeoutMs, (call) => this.store.release(held, call))
     const { answer } = await this.#time('release', release)
     if (answer.ok && this.#forgets) await this.#forget(answer.record)
   }
@@ -123,7 +123,7 @@ export class Patient {
   /** A store that cannot forget, or refuses this user, keeps a released record. That does no harm. */
   async #forget({ election, version }: LeaseRecord): Promise<void> {
     const claim = { election, version, withTerm: true }
-    await within(this.#timeoutMs, async (call) => this.store.forget?.(claim, call)).catch(() => {})
+    await callWithTimeout(this.#timeoutMs, async (call) => this.store.forget?.(claim, call)).catch(() => {})
   }
 
   /** Releases the lease at once, whatever else is in flight. Every later call of this probe election waits forever. */
@@ -135,7 +135,7 @@ export class Patient {
   }
 
   #renew(held: HeldClaim): Promise<Timed<Outcome>> {
-    return this.#time('renew', () => within(this.#timeoutMs, (call) => this.store.renew(held, call)))
+    return this.#time('renew', () => callWithTimeout(this.#timeoutMs, (call) => this.store.renew(held, call)))
   }
 
   async #regain(): Promise<LeaseRecord> {

@@ -3,7 +3,7 @@ import { redactedUrl } from 'tenure/stores'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { nameOf } from '../shared/arguments/values.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { print, printable, printJson } from '../shared/output.ts'
 import { isService, openChosenStore, whileOpen } from '../shared/store.ts'
 import { forgetSettings } from './settings.ts'
@@ -18,7 +18,7 @@ export async function forget(name: string, flags: Sources['flags']): Promise<voi
   const store = await openChosenStore(settings)
   const { record, answer } = await whileOpen(store, () => {
     if (!store.forget) throw cannotForget(store, redactedUrl(settings.store ?? ''))
-    return within(settings.timeout, (call) => removeRelease(store, { election, withTerm }, call))
+    return callWithTimeout(settings.timeout, (call) => removeRelease(store, { election, withTerm }, call))
   })
   const isForgotten = record !== undefined && (answer?.ok ?? false)
   const seen = answer && !answer.ok ? answer.record : record

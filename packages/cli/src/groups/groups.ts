@@ -4,7 +4,7 @@ import type { ServiceStore } from 'tenure/stores/service'
 import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import type { Credentials } from '../shared/arguments/store-settings.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { endWithReader, print, printTable, shortTime, table, tell } from '../shared/output.ts'
 import { everyPage, pageSize } from '../shared/pages.ts'
 import { leaderOf, listOf, type Fields } from '../shared/service-answers.ts'
@@ -28,7 +28,7 @@ async function showGroups(service: ServiceStore, settings: Settings): Promise<vo
   const listed = await everyPage<Fields>(settings, async (after) => {
     const query = new URLSearchParams({ limit: String(pageSize), ...(after !== undefined && { after }) })
     const request = { method: 'GET', path: `/v1/groups?${query.toString()}` } as const
-    const page = await within(settings.timeout, (call) => service.request(request, call))
+    const page = await callWithTimeout(settings.timeout, (call) => service.request(request, call))
     return { items: listOf(page, 'groups'), next: typeof page['next'] === 'string' ? page['next'] : undefined }
   })
   if (settings.json) return
@@ -49,7 +49,7 @@ async function showElections(store: LeaseStore, settings: Settings): Promise<voi
     return finishedIn({ carry: previousLeader.carry, ttlMs: previousLeader.leaseDurationMs }, wallMs())
   }
   const listed = await everyPage(settings, async (after) => {
-    const page = await within(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
+    const page = await callWithTimeout(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
     for (const problem of page?.problems ?? []) tell(problem)
     return { items: page?.records.map(shown) ?? [], next: page?.next }
   })

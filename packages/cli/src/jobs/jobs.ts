@@ -3,7 +3,7 @@ import type { LeaseRecord } from 'tenure'
 import { jobStatus, type JobRun, type JobStatus } from 'tenure/jobs'
 import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { wallMs } from '../shared/clock.ts'
 import { endWithReader, print, printTable, shortTime, tell } from '../shared/output.ts'
 import { everyPage, pageSize } from '../shared/pages.ts'
@@ -31,7 +31,9 @@ export async function jobs(flags: Sources['flags']): Promise<void> {
       return job ?? []
     }
     const listed = await everyPage<JobStatus>(settings, async (after) => {
-      const page = await within(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
+      const page = await callWithTimeout(settings.timeout, async (call) =>
+        store.list?.({ limit: pageSize, after }, call),
+      )
       for (const problem of page?.problems ?? []) tell(problem)
       return { items: page?.records.flatMap(statusOf) ?? [], next: page?.next }
     })

@@ -2,7 +2,7 @@ import type { LeaseRecord, LeaseStore } from 'tenure'
 import { exitCodes } from '../shared/arguments/errors.ts'
 import { argument, settingsFrom } from '../shared/arguments/settings.ts'
 import { nameOf } from '../shared/arguments/values.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { metadataText, print, printable, printJson, shortTime, table, timestamp, waitText } from '../shared/output.ts'
 import { aboutRemainingMs, standingOf, type Standing } from '../shared/election-status.ts'
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
@@ -33,7 +33,7 @@ interface Seen {
  * holder's.
  */
 async function lookInto(store: LeaseStore, election: string, timeoutMs: number): Promise<Seen> {
-  return within(timeoutMs, async (call) => {
+  return callWithTimeout(timeoutMs, async (call) => {
     if (isService(store)) return store.look(election, call)
     const look = store.look ? await store.look(election, call) : { record: await store.read(election, call) }
     const { record, remainingMs = record ? aboutRemainingMs(record) : 0 } = { remainingMs: undefined, ...look }

@@ -23,9 +23,9 @@ interface SightingsOptions {
 type Listener = (event: WatchEvent) => void
 
 /** Observes elections on behalf of all pages. Each election is observed once, and only while a page shows it. */
-export class Sightings {
+export class Observations {
   readonly #options: SightingsOptions
-  readonly #watched = new Map<string, Watched>()
+  readonly #watched = new Map<string, ObservedElection>()
   readonly #changes: WatchEvent[] = []
   /** Whether the last call got an answer. */
   isHealthy = true
@@ -69,14 +69,14 @@ export class Sightings {
     this.#watched.clear()
   }
 
-  #watch(election: string): Watched {
-    const watched = new Watched()
+  #watch(election: string): ObservedElection {
+    const watched = new ObservedElection()
     this.#watched.set(election, watched)
     void this.#run(election, watched)
     return watched
   }
 
-  async #run(election: string, watched: Watched): Promise<void> {
+  async #run(election: string, watched: ObservedElection): Promise<void> {
     const { store, timeoutMs, onError } = this.#options
     const { signal } = watched.end
     const failed = (error: unknown) => {
@@ -101,7 +101,7 @@ export class Sightings {
   }
 }
 
-class Watched {
+class ObservedElection {
   readonly listeners = new Set<Listener>()
   readonly end = new AbortController()
   newest: Observation | undefined

@@ -8,7 +8,7 @@ import { formatAddress, listenFailure, type Address } from '../shared/arguments/
 import { every } from '../shared/clock.ts'
 import { makeRoom } from '../shared/connection-room.ts'
 import { failureOf } from '../shared/failures.ts'
-import { Hosts } from '../shared/hosts.ts'
+import { AllowedHosts } from '../shared/hosts.ts'
 import type { StoreAnswers } from './store-answers.ts'
 
 const text =
@@ -54,7 +54,7 @@ export class PageServer {
   }
 
   static async listen({ listen: address, token, answers }: PageServerOptions): Promise<PageServer> {
-    const hosts = new Hosts(address.host, [])
+    const hosts = new AllowedHosts(address.host, [])
     const expected = digest(`Bearer ${token}`)
     const server = createServer(limits, (request, response) => {
       const identify = () => room.identify(request.socket)
@@ -78,7 +78,7 @@ export class PageServer {
 }
 
 interface Guarded {
-  readonly hosts: Hosts
+  readonly hosts: AllowedHosts
   readonly expected: Buffer
   readonly answers: StoreAnswers
   /** Records that the caller has presented the token. */

@@ -1,7 +1,7 @@
 import { secret } from '@tenure/internal/clock'
 import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { endOnSignals } from '../shared/ending.ts'
 import { failureOf } from '../shared/failures.ts'
 import { makeLog } from '../shared/log.ts'
@@ -10,7 +10,7 @@ import { noteMissingFolder, noteMissingNamespace, openChosenStore } from '../sha
 import { Troubles } from '../shared/error-log.ts'
 import { PageServer } from './page-server.ts'
 import { pageSettings } from './settings.ts'
-import { Sightings } from './observed-elections.ts'
+import { Observations } from './observed-elections.ts'
 import { StoreAnswers } from './store-answers.ts'
 
 const secretBytes = 24
@@ -25,7 +25,7 @@ export async function page(flags: Sources['flags']): Promise<void> {
   const list = store.list.bind(store)
   try {
     // A store that does not answer now is probably the wrong one, so report it before printing an address.
-    const first = await within(timeoutMs, (call) => list({ limit: 1 }, call))
+    const first = await callWithTimeout(timeoutMs, (call) => list({ limit: 1 }, call))
     if (first.records.length === 0) await noteMissingNamespace(store, timeoutMs)
   } catch (error) {
     await store.close?.()
@@ -40,7 +40,7 @@ export async function page(flags: Sources['flags']): Promise<void> {
   const onAnswer = () => {
     if (troubles.end({ ofRenewal: false })) log.info({}, 'the store answers again')
   }
-  const sightings = new Sightings({ store, timeoutMs, onError, onAnswer })
+  const sightings = new Observations({ store, timeoutMs, onError, onAnswer })
   const answers = new StoreAnswers({ list, sightings, timeoutMs, kind: /^[\w+]+/.exec(url)?.[0] ?? 'store' })
   const token = secret(secretBytes).toString('base64url')
   const server = await PageServer.listen({ listen: settings.listen, token, answers })

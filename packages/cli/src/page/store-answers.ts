@@ -1,10 +1,10 @@
 import type { GroupAnswer, GroupsAnswer, IdentityAnswer, ReplicasAnswer } from '@tenure/page/model/answers'
 import { hostname } from 'node:os'
 import type { LeaseRecord, LeaseStore, ListPage } from 'tenure'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { now } from '../shared/clock.ts'
 import { aboutRemainingMs } from '../shared/election-status.ts'
-import { leaseOf, type Sightings } from './observed-elections.ts'
+import { leaseOf, type Observations } from './observed-elections.ts'
 
 /** The page size of a listing, and the most elections that one search reads. */
 const readAtOnce = 500
@@ -14,13 +14,13 @@ const keptMs = 4_000
 
 interface StoreAnswersOptions {
   readonly list: NonNullable<LeaseStore['list']>
-  readonly sightings: Sightings
+  readonly sightings: Observations
   readonly timeoutMs: number
   /** The kind of store as the page shows it, such as `postgres`. */
   readonly kind: string
 }
 
-interface Wanted {
+interface ListQuery {
   readonly after: string | undefined
   readonly limit: number
   readonly search: string
@@ -28,7 +28,7 @@ interface Wanted {
 
 /** Answers the page's requests from a store, in the format of the HTTP API. */
 export class StoreAnswers {
-  readonly sightings: Sightings
+  readonly sightings: Observations
   readonly #options: StoreAnswersOptions
   readonly #kept = new Map<string, { readonly atMs: number; readonly page: Promise<GroupsAnswer> }>()
 
@@ -49,7 +49,7 @@ export class StoreAnswers {
     return { answered_by: hostname(), storage, active: null, term: null, replicas: null }
   }
 
-  groups(wanted: Wanted): Promise<GroupsAnswer> {
+  groups(wanted: ListQuery): Promise<GroupsAnswer> {
     const key = JSON.stringify(wanted)
     const nowMs = now().machineMs
     for (const [old, { atMs }] of this.#kept) if (nowMs - atMs >= keptMs) this.#kept.delete(old)
@@ -62,7 +62,7 @@ export class StoreAnswers {
     return page
   }
 
-  async #find({ after, limit, search }: Wanted): Promise<GroupsAnswer> {
+  async #find({ after, limit, search }: ListQuery): Promise<GroupsAnswer> {
     const sought = search.toLowerCase()
     const groups: GroupAnswer[] = []
     let next = after
@@ -83,7 +83,7 @@ export class StoreAnswers {
   async #read(page: { readonly after: string | undefined; readonly limit: number }): Promise<ListPage> {
     const { list, timeoutMs, sightings } = this.#options
     try {
-      const found = await within(timeoutMs, (call) => list(page, call))
+      const found = await callWithTimeout(timeoutMs, (call) => list(page, call))
       sightings.answered(true)
       return found
     } catch (error) {

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import type { Leadership } from 'tenure'
 import { wallMs } from '../shared/clock.ts'
-import { OwnFolder } from './own-folder.ts'
+import { PrivateFolder } from './own-folder.ts'
 
 const fileName = 'fence.json'
 
 /** The file that TENURE_FENCE_FILE names. Each renewal replaces it atomically. */
 export class FenceFile {
   readonly #onFolder: (path: string, lost: string | undefined) => void
-  #folder: OwnFolder | undefined
+  #folder: PrivateFolder | undefined
   #leadership: Leadership | undefined
   #writing: Promise<void> | undefined
   #isRemoved = false
@@ -52,7 +52,7 @@ export class FenceFile {
     if (await this.#folder?.write(fileName, text)) return
     if (this.#isRemoved) return
     // Never reuse the old name: whatever has it now is not ours.
-    const folder = OwnFolder.make()
+    const folder = PrivateFolder.make()
     const lost = this.#folder?.path
     this.#folder = folder
     this.#onFolder(folder.path, lost)
@@ -62,5 +62,5 @@ export class FenceFile {
 
 /** Removes what a {@link FenceFile} has left in a folder. */
 export function removeFence(folder: string): void {
-  new OwnFolder(folder).remove([fileName])
+  new PrivateFolder(folder).remove([fileName])
 }

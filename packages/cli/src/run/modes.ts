@@ -1,11 +1,11 @@
 import { isTenureError, type Leadership } from 'tenure'
-import { followSchedule, runAtMostOncePer, type JobHappening, type JobSchedule, type RunReport } from 'tenure/jobs'
+import { followSchedule, runAtMostOncePer, type JobEventBody, type JobSchedule, type RunReport } from 'tenure/jobs'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { now, setTimer, untilMs } from '../shared/clock.ts'
-import type { Mode, NextStep, Stage } from './runner.ts'
+import type { Mode, NextStep, RunContext } from './runner.ts'
 import type { Executed } from './executor.ts'
-import { BackOff, startsAgain, type RestartRules } from './restart.ts'
+import { Backoff, startsAgain, type RestartRules } from './restart.ts'
 import { codeOf, endText, hasSucceeded, isPassing } from './run-end.ts'
 
 const atOnce: NextStep = { againAfterMs: 0 }
@@ -16,7 +16,7 @@ const longestSleepMs = 10_000
  * Returns the exit code if `tenure run` must exit now in every mode: after a signal, or if the command cannot be
  * started.
  */
-function finalCode({ end }: Executed, { stop }: Stage): number | undefined {
+function finalCode({ end }: Executed, { stop }: RunContext): number | undefined {
   return stop.signal || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
 }
 
@@ -45,7 +45,7 @@ function pause(leadership: Leadership, delayMs: number): Promise<boolean> {
 
 /** Runs the command while this machine leads, and restarts it as the rules say. */
 export function service(rules: RestartRules & { readonly once: boolean; readonly hold: boolean }): Mode {
-  const backOff = new BackOff(rules.firstDelayMs)
+  const backOff = new Backoff(rules.firstDelayMs)
   return {
     isTask: rules.once,
     async lead(leadership, stage) {
@@ -134,7 +134,7 @@ function reportOf(done: Executed, leadership: Leadership): RunReport {
   return { result, error: endText(end) }
 }
 
-function narrate(happening: JobHappening, { narrator }: Stage): void {
+function narrate(happening: JobEventBody, { narrator }: RunContext): void {
   if (happening.type === 'scheduled') narrator.note(`the next run is at ${happening.scheduledAt.toISOString()}`)
   else if (happening.type === 'missed') {
     narrator.tell(`the run of ${happening.scheduledAt.toISOString()} was missed and is skipped`)

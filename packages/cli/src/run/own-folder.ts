@@ -16,7 +16,7 @@ const descriptors = existsSync('/proc/self/fd') ? '/proc/self/fd' : undefined
  * user can create a folder or link with the same name. So each use checks the owner first, follows no link, and stays
  * in the folder that was checked.
  */
-export class OwnFolder {
+export class PrivateFolder {
   readonly path: string
 
   constructor(path: string) {
@@ -24,8 +24,8 @@ export class OwnFolder {
   }
 
   /** Creates a folder under a name that has never been used. */
-  static make(): OwnFolder {
-    return new OwnFolder(mkdtempSync(join(tmpdir(), 'tenure-run-')))
+  static make(): PrivateFolder {
+    return new PrivateFolder(mkdtempSync(join(tmpdir(), 'tenure-run-')))
   }
 
   /** Replaces a file atomically. Resolves to false, without writing anything, if the folder is gone or not ours. */

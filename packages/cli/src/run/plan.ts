@@ -1,7 +1,7 @@
 import { isTenureError, type ElectionMetrics, type LeaseStore, type Metadata } from 'tenure'
 import { cronSchedule, type JobSchedule } from 'tenure/jobs'
 import { usageError } from '../shared/arguments/errors.ts'
-import { Refusal } from '../shared/arguments/refusal.ts'
+import { InvalidValue } from '../shared/arguments/refusal.ts'
 import { argument } from '../shared/arguments/settings.ts'
 import { serveMetrics } from '../shared/metrics-server.ts'
 import type { RunningServer } from '../shared/small-server.ts'
@@ -103,6 +103,6 @@ function inRefusal<T>(parse: () => T): T {
   } catch (error) {
     if (!isTenureError(error) || error.rule === undefined) throw error
     const [, meant] = /^Did you mean "(.*)"\?$/.exec(error.advice ?? '') ?? []
-    throw new Refusal(error.rule.replace(/^it /, ''), meant)
+    throw new InvalidValue(error.rule.replace(/^it /, ''), meant)
   }
 }

@@ -16,7 +16,7 @@ export function startsAgain({ policy }: RestartRules, { end, hasTimedOut }: Exec
 }
 
 /** Doubles the delay each time, up to a minute. A run that lasts at least a minute resets it. */
-export class BackOff {
+export class Backoff {
   readonly #firstDelayMs: number
   #nextMs: number
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { CommandError, usageError } from '../shared/arguments/errors.ts'
 import { argument, mistypedVariables, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { nameOf } from '../shared/arguments/values.ts'
-import { Conductor } from './runner.ts'
+import { Runner } from './runner.ts'
 import { Messages } from './messages.ts'
 import { planOf } from './plan.ts'
 import { checkRunSettings, runSettings } from './settings.ts'
@@ -16,7 +16,7 @@ export async function run(args: readonly string[], flags: Sources['flags'], prog
   const messages = new Messages()
   for (const text of mistypedVariables(runSettings, process.env, program)) messages.tell(text)
   try {
-    process.exitCode = await new Conductor(plan, messages).conduct()
+    process.exitCode = await new Runner(plan, messages).conduct()
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
     messages.tell(error.message)

@@ -10,10 +10,10 @@ import {
 } from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
-import { within } from '../shared/calls.ts'
+import { callWithTimeout } from '../shared/calls.ts'
 import { isFollowing, isHeld } from '../shared/elector.ts'
 import { codeOfSignal } from '../shared/ending.ts'
-import { failureOf, inWords } from '../shared/failures.ts'
+import { failureOf, withCommandErrors } from '../shared/failures.ts'
 import { Executor } from './executor.ts'
 import type { Messages } from './messages.ts'
 import { Narrator } from './reporter.ts'
@@ -27,7 +27,7 @@ import { Supervision } from './supervision.ts'
 export type NextStep = { readonly code: number } | { readonly againAfterMs: number }
 
 /** What a mode works with. */
-export interface Stage {
+export interface RunContext {
   readonly narrator: Narrator
   readonly executor: Executor
   readonly stop: StopRequest
@@ -37,14 +37,14 @@ export interface Stage {
 export interface Mode {
   /** Whether there is work to do once, so that an exit before it is done is not a success. */
   readonly isTask: boolean
-  lead(leadership: Leadership, stage: Stage): Promise<NextStep>
+  lead(leadership: Leadership, stage: RunContext): Promise<NextStep>
 }
 
 /** `tenure run`: campaigns, and hands over to its mode while it leads. */
-export class Conductor {
+export class Runner {
   readonly #plan: Plan
   readonly #supervision: Supervision
-  readonly #stage: Stage
+  readonly #stage: RunContext
   #elector: Elector | undefined
   #leadership: Leadership | undefined
   #health: StoreHealth | undefined
@@ -109,7 +109,7 @@ export class Conductor {
     const health = new StoreHealth({
       timeoutMs: storeTimeoutMs,
       isHeld: () => isHeld(elector),
-      look: () => within(timings.renewDeadlineMs, (call) => store.read(election, call)),
+      look: () => callWithTimeout(timings.renewDeadlineMs, (call) => store.read(election, call)),
       onUnusable: (text) => stop.fail(new CommandError(text, exitCodes.unavailable)),
     })
     this.#elector = elector
@@ -213,5 +213,5 @@ function electorOf(plan: Plan, store: LeaseStore, observer: Observer): Elector {
   // Longer than any other timeout here. The command is killed before that, and the lease is not released while it runs.
   const drainTimeoutMs = plan.drainTimeoutMs + graceMs + 10_000
   const durations = { leaseDurationMs, renewDeadlineMs, drainTimeoutMs }
-  return inWords(() => new Elector({ store, election, identity, metadata, ...durations, observer }))
+  return withCommandErrors(() => new Elector({ store, election, identity, metadata, ...durations, observer }))
 }

@@ -2,7 +2,7 @@ import { resolveTimings, type Leadership, type LeadershipLostError } from 'tenur
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
 import { later, now } from '../shared/clock.ts'
-import { inWords } from '../shared/failures.ts'
+import { withCommandErrors } from '../shared/failures.ts'
 import type { Deadlines } from './protocol.ts'
 
 const shortestMarginMs = 100
@@ -33,7 +33,9 @@ export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): R
     ])
   }
   const neededMs = renewDeadlineMs + graceMs + marginMs
-  const beliefMs = Math.floor(inWords(() => resolveTimings({ leaseDurationMs: ttlMs, renewDeadlineMs })).beliefEndMs)
+  const beliefMs = Math.floor(
+    withCommandErrors(() => resolveTimings({ leaseDurationMs: ttlMs, renewDeadlineMs })).beliefEndMs,
+  )
   // The negation also rejects NaN.
   if (!(neededMs <= beliefMs)) {
     throw usageError([

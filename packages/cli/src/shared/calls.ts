@@ -8,7 +8,7 @@ const advice = 'It may be overloaded or far away. Try again, or set a longer --t
  * Makes one call to a store. It waits at most `timeoutMs`, even if the store ignores its timeout, or until `ended`
  * aborts.
  */
-export async function within<T>(
+export async function callWithTimeout<T>(
   timeoutMs: number,
   call: (options: CallOptions) => Promise<T>,
   ended?: AbortSignal,

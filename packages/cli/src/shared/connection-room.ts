@@ -1,4 +1,4 @@
-import { ConnectionRoom } from '@tenure/internal/connection-limiter'
+import { ConnectionLimiter } from '@tenure/internal/connection-limiter'
 import { systemClock } from '@tenure/internal/clock'
 import type { Server } from 'node:http'
 import { after } from './clock.ts'
@@ -11,8 +11,8 @@ const lookMs = 1_000
  * Limits the connections of a small server, so that nobody can hold all of them. There is no limit per address: all
  * callers are on one machine, so an address does not identify a caller.
  */
-export function makeRoom(server: Server, most: number, { mostUnknown = most } = {}): ConnectionRoom {
-  const room = new ConnectionRoom({
+export function makeRoom(server: Server, most: number, { mostUnknown = most } = {}): ConnectionLimiter {
+  const room = new ConnectionLimiter({
     most,
     mostUnknown,
     mostPerAddress: most,

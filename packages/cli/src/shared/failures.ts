@@ -123,7 +123,7 @@ function adviceOf(error: unknown): string | undefined {
 }
 
 /** Runs a step, and reports a failure in command-line terms. */
-export function inWords<T>(step: () => T): T {
+export function withCommandErrors<T>(step: () => T): T {
   try {
     return step()
   } catch (error) {

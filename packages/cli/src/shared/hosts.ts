@@ -6,7 +6,7 @@ const loopback = ['localhost', '127.0.0.1', '[::1]']
  * The host names that a small server accepts. A web page can make its own name resolve to this machine (DNS rebinding),
  * and a browser then lets it read the answers. Its requests carry the page's host name, so they can be rejected.
  */
-export class Hosts {
+export class AllowedHosts {
   readonly #names: ReadonlySet<string>
 
   constructor(listen: string, more: readonly string[]) {

@@ -1,7 +1,7 @@
 /** Shared by the commands that only a service can answer. Each prints the answer of the HTTP API, or a table of it. */
 import type { ServiceStore } from 'tenure/stores/service'
 import type { Credentials } from './arguments/store-settings.ts'
-import { within } from './calls.ts'
+import { callWithTimeout } from './calls.ts'
 import { printable, shortTime, waitText } from './output.ts'
 import type { Fields, Leader } from './service-answers.ts'
 import { openChosenService, whileOpen } from './store.ts'
@@ -18,7 +18,9 @@ export async function asking(
 ): Promise<void> {
   const service = await openChosenService(settings)
   await whileOpen(service, () =>
-    action((request, moreMs = 0) => within(settings.timeout + moreMs, (call) => service.request(request, call))),
+    action((request, moreMs = 0) =>
+      callWithTimeout(settings.timeout + moreMs, (call) => service.request(request, call)),
+    ),
   )
 }
 

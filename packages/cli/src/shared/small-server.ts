@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { formatAddress, listenFailure, type Address, type SocketPath } from './arguments/addresses.ts'
 import { isLoopback } from '@tenure/internal/loopback'
 import { makeRoom, unknownIdleMs } from './connection-room.ts'
-import { Hosts } from './hosts.ts'
+import { AllowedHosts } from './hosts.ts'
 import { listenOnPath } from './socket-path.ts'
 
 const limits = {
@@ -59,7 +59,7 @@ export async function listen({
   replies,
 }: SmallServerOptions): Promise<RunningServer> {
   const isPath = 'path' in address
-  const hosts = new Hosts(isPath ? 'localhost' : address.host, allowedHost)
+  const hosts = new AllowedHosts(isPath ? 'localhost' : address.host, allowedHost)
   const server = createServer(limits, (request, response) => {
     send(request, response, hosts.allows(request) ? replyTo(request, replies) : stranger(what))
   })

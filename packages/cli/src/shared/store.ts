@@ -10,7 +10,7 @@ import { usageError } from './arguments/errors.ts'
 import { variableOf } from './arguments/settings.ts'
 import type { Credentials } from './arguments/store-settings.ts'
 import { didYouMean } from './arguments/suggestions.ts'
-import { within } from './calls.ts'
+import { callWithTimeout } from './calls.ts'
 import { failureOf } from './failures.ts'
 import { tell } from './output.ts'
 import { nodeOfToken } from './token-claims.ts'
@@ -71,7 +71,7 @@ export function noteMissingFolder({ store = '' }: { readonly store: string | und
 /** Reports a missing namespace. Says nothing if this user may not read namespaces. */
 export async function noteMissingNamespace(store: LeaseStore, timeoutMs: number): Promise<void> {
   if (!isKubernetes(store)) return
-  const exists = await within(timeoutMs, (call) => store.namespaceExists(call)).catch(() => undefined)
+  const exists = await callWithTimeout(timeoutMs, (call) => store.namespaceExists(call)).catch(() => undefined)
   if (exists === false) tell(`The namespace ${JSON.stringify(store.namespace)} does not exist in this cluster.`)
 }
 

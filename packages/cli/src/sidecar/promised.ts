@@ -5,7 +5,7 @@ import { now, setTimer } from '../shared/clock.ts'
  * Tracks what callers were promised: that this candidate leads, and for how long. The lease is not released before that
  * time has passed, because a program may rely on such an answer without asking again.
  */
-export class Promised {
+export class LeasePromises {
   #untilMs = -Infinity
   #isOver = false
 

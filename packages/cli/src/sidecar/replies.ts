@@ -1,10 +1,10 @@
 import type { Elector, ElectionMetrics } from 'tenure'
 import { metricsReply } from '../shared/metrics-server.ts'
 import { failure, type Replies } from '../shared/small-server.ts'
-import type { Promised } from './promised.ts'
+import type { LeasePromises } from './promised.ts'
 
 /** The routes of a sidecar. */
-export function sidecarReplies(elector: Elector, promised: Promised, metrics: ElectionMetrics): Replies {
+export function sidecarReplies(elector: Elector, promised: LeasePromises, metrics: ElectionMetrics): Replies {
   return {
     '/leader': () => ({ status: 200, body: answerOf(elector, promised) }),
     '/is-leader'() {
@@ -20,7 +20,7 @@ export function sidecarReplies(elector: Elector, promised: Promised, metrics: El
 }
 
 /** Returns who leads, with the field names of the service's HTTP API. */
-function answerOf(elector: Elector, promised: Promised): object {
+function answerOf(elector: Elector, promised: LeasePromises): object {
   const { isLeader, leader, leaseEndsInMs = 0 } = elector.explain()
   const is_leader = promised.mayPromise && isLeader
   // Round down, so that it never promises more than there is.

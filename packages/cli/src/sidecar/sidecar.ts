@@ -3,13 +3,13 @@ import { argument, settingsFrom, type Sources } from '../shared/arguments/settin
 import { nameOf } from '../shared/arguments/values.ts'
 import { isFollowing } from '../shared/elector.ts'
 import { endOnSignals } from '../shared/ending.ts'
-import { failureOf, inWords } from '../shared/failures.ts'
+import { failureOf, withCommandErrors } from '../shared/failures.ts'
 import { makeLog, type Log } from '../shared/log.ts'
 import { serveMetrics } from '../shared/metrics-server.ts'
 import { listen } from '../shared/small-server.ts'
 import { nodeForService, openChosenStore } from '../shared/store.ts'
 import { Troubles } from '../shared/error-log.ts'
-import { Promised } from './promised.ts'
+import { LeasePromises } from './promised.ts'
 import { sidecarReplies } from './replies.ts'
 import { sidecarSettings } from './settings.ts'
 
@@ -21,7 +21,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   // The program next to the sidecar may keep working when the sidecar dies, so nobody may take over before the lease
   // has expired.
   const store = await openChosenStore(settings, { fastTakeover: false })
-  const promised = new Promised()
+  const promised = new LeasePromises()
   const troubles = new Troubles()
   const report = reporter(log, troubles)
   const metrics = electionMetrics()
@@ -47,7 +47,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
     settings.identity ?? nodeForService(settings.store, settings) ?? (process.env['POD_NAME'] || undefined)
   // A promise lasts no longer than a lease.
   const timings = { leaseDurationMs, drainTimeoutMs: leaseDurationMs }
-  const elector = inWords(() => new Elector({ store, election, identity, metadata, ...timings, observer }))
+  const elector = withCommandErrors(() => new Elector({ store, election, identity, metadata, ...timings, observer }))
   const replies = sidecarReplies(elector, promised, metrics)
   const shown = await serveMetrics('sidecar', settings, metrics)
   const server = await listen({ what: 'sidecar', ...settings, replies }).catch(async (error: unknown) => {

@@ -1,5 +1,5 @@
 import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
-import { Refusal } from '../shared/arguments/refusal.ts'
+import { InvalidValue } from '../shared/arguments/refusal.ts'
 import { textOf } from '../shared/arguments/values.ts'
 import { print, printJson } from '../shared/output.ts'
 import { asking } from '../shared/service.ts'
@@ -17,6 +17,6 @@ export async function revoke(text: string, flags: Sources['flags']): Promise<voi
 }
 
 function idOf(text: string): string {
-  if (/^ey[\w-]+\./.test(text)) throw new Refusal('must be the id that "tenure token sign" printed')
+  if (/^ey[\w-]+\./.test(text)) throw new InvalidValue('must be the id that "tenure token sign" printed')
   return textOf(text)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BackOff } from '../../src/run/restart.ts'
+import { Backoff } from '../../src/run/restart.ts'
 import { divideLease } from '../../src/run/timings.ts'
 
 test('divideLease puts SIGKILL a margin before the end of belief for every lease that it accepts', () => {
@@ -31,8 +31,8 @@ test.each([
   expect(() => divideLease(ttlMs, graceMs)).toThrow(/a fifth/)
 })
 
-test('BackOff doubles its delays up to a minute and resets after a long run', () => {
-  const backOff = new BackOff(10_000)
+test('Backoff doubles its delays up to a minute and resets after a long run', () => {
+  const backOff = new Backoff(10_000)
   expect([0, 0, 0, 0, 0, 60_000, 0].map((lastedMs) => backOff.after(lastedMs) / 1_000)).toEqual([
     10, 20, 40, 60, 60, 10, 20,
   ])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { memoryStore } from 'tenure'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PageServer } from '../../src/page/page-server.ts'
-import { Sightings } from '../../src/page/observed-elections.ts'
+import { Observations } from '../../src/page/observed-elections.ts'
 import { StoreAnswers } from '../../src/page/store-answers.ts'
 import { parseListen } from '../../src/shared/arguments/addresses.ts'
 import { listen } from '../../src/shared/small-server.ts'
@@ -21,7 +21,7 @@ async function small(address: string) {
 
 async function page(token: string) {
   const store = memoryStore()
-  const sightings = new Sightings({ store, timeoutMs: 1_000, onError: () => {}, onAnswer: () => {} })
+  const sightings = new Observations({ store, timeoutMs: 1_000, onError: () => {}, onAnswer: () => {} })
   const answers = new StoreAnswers({ list: async () => ({ records: [] }), sightings, timeoutMs: 1_000, kind: 'memory' })
   const server = await PageServer.listen({ listen: { host: '127.0.0.1', port: 0 }, token, answers })
   onTestFinished(async () => {

@@ -5,7 +5,7 @@
 import type { Fields } from '../../../tenure/src/engine/election-fields.ts'
 import type { LeaseRecord } from '../../../tenure/src/engine/lease-store.ts'
 import { setupOf, type ExploreOptions } from '../../../tenure/src/simulation/explore.ts'
-import type { Between } from '../../../tenure/src/simulation/explore/relay-model.ts'
+import type { RelayModel } from '../../../tenure/src/simulation/explore/relay-model.ts'
 import { exploreSetup, retraceSetup, type ExploreReport } from '../../../tenure/src/simulation/explore/run.ts'
 import { leaseDurationMs, type Fault, type Setup } from '../../../tenure/src/simulation/explore/model-state.ts'
 import { askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/relayed-acquire.ts'
@@ -60,7 +60,7 @@ function memoryWith(fields: Fields, seen: ElectionSights): ElectionSights {
   }
 }
 
-function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRelays): Between<ElectionSights> {
+function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRelays): RelayModel<ElectionSights> {
   const of = relaysOf ?? Array.from({ length: electors }, (_, index) => [index])
   return {
     relays: Math.max(...of.flat()) + 1,

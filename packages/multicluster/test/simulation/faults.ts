@@ -1,5 +1,5 @@
 import type { Candidate } from '../../../tenure/src/simulation/candidate.ts'
-import type { Weather } from '../../../tenure/src/simulation/link.ts'
+import type { NetworkCondition } from '../../../tenure/src/simulation/link.ts'
 import type { Machine } from '../../../tenure/src/simulation/machine.ts'
 import type { Cluster, RelayProcess } from './cluster.ts'
 import { DocumentCandidate } from './document-candidate.ts'
@@ -179,7 +179,7 @@ export class Faults {
     }
   }
 
-  #lossy(): Partial<Weather> {
+  #lossy(): Partial<NetworkCondition> {
     const { random, leaseDurationMs } = this.#scene
     return {
       broken: random.next() * 0.5,
@@ -192,7 +192,7 @@ export class Faults {
     }
   }
 
-  #storm(links: readonly Candidate['link'][], forMs: number, change: Partial<Weather>): void {
+  #storm(links: readonly Candidate['link'][], forMs: number, change: Partial<NetworkCondition>): void {
     const { world, checker } = this.#scene
     for (const link of links) link.storm(change, forMs)
     checker.fault(world.nowMs + forMs + (change.delayMs ?? 0))
@@ -225,4 +225,4 @@ export class Faults {
   }
 }
 
-const cut: Partial<Weather> = { cutUp: true, cutDown: true }
+const cut: Partial<NetworkCondition> = { cutUp: true, cutDown: true }

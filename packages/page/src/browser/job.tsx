@@ -1,10 +1,10 @@
-import type { JobNote } from '../model/jobs.ts'
+import type { JobState } from '../model/jobs.ts'
 import { duration, visible } from '../model/text.ts'
 import { Name, Node } from './name.tsx'
 import { exactly, moment } from './times.ts'
 
 interface Props {
-  readonly job: JobNote
+  readonly job: JobState
   readonly nowMs: number
   readonly leaderTerm: number | undefined
 }

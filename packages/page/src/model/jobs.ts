@@ -13,7 +13,7 @@ export interface JobRun {
   readonly error: string | undefined
 }
 
-export interface JobNote {
+export interface JobState {
   readonly schedule: string | undefined
   readonly timezone: string | undefined
   readonly nextMs: number | undefined
@@ -26,7 +26,7 @@ export interface JobNote {
 
 type Fields = Readonly<Record<string, unknown>>
 
-export function jobIn(carry: string): JobNote | undefined {
+export function jobIn(carry: string): JobState | undefined {
   let fields: unknown
   try {
     fields = JSON.parse(carry)
@@ -72,7 +72,7 @@ export function finishedIn(
  * Returns how the newest run failed; undefined if it did not fail or is still in progress. `leaderTerm` is the term of
  * the current leader.
  */
-export function failureOf({ runs: [last] }: JobNote, leaderTerm: number | undefined): string | undefined {
+export function failureOf({ runs: [last] }: JobState, leaderTerm: number | undefined): string | undefined {
   if (!last) return undefined
   const result = last.result ?? (last.term === leaderTerm ? undefined : 'lost')
   return result === 'failed' || result === 'timed-out' || result === 'lost' ? result : undefined

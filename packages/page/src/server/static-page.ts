@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 
 /** The headers of a request that affect the answer. */
-export interface Asked {
+export interface RequestHeaders {
   readonly accept?: string | undefined
   readonly 'accept-encoding'?: string | string[] | undefined
   readonly 'if-none-match'?: string | undefined
@@ -46,7 +46,7 @@ const guards = {
   'cross-origin-resource-policy': 'same-origin',
 }
 
-class Kept {
+class CachedFile {
   readonly #type: string
   readonly #gzip: Buffer
   readonly #plain: Buffer
@@ -61,7 +61,7 @@ class Kept {
     this.#etag = `"${createHash('sha256').update(this.#plain).digest('base64url').slice(0, 22)}"`
   }
 
-  answer(asked: Asked): Sent {
+  answer(asked: RequestHeaders): Sent {
     const headers = {
       ...guards,
       'content-type': this.#type,
@@ -77,16 +77,16 @@ class Kept {
 }
 
 /** These file names change with their content, so the files may be cached forever. */
-const kept = new Map(files.map((file) => [file.name, new Kept(file, 'public, max-age=31536000, immutable')]))
-const entry = new Kept(html, 'no-cache')
+const kept = new Map(files.map((file) => [file.name, new CachedFile(file, 'public, max-age=31536000, immutable')]))
+const entry = new CachedFile(html, 'no-cache')
 
 /** Returns a file of the page by its name below {@link filesPath}; undefined if there is none. */
-export function pageFile(name: string, asked: Asked): Sent | undefined {
+export function pageFile(name: string, asked: RequestHeaders): Sent | undefined {
   return kept.get(name)?.answer(asked)
 }
 
 /** Returns the answer for `/`: the page for browsers, and a short text for all other clients such as curl. */
-export function pageOrText(text: string, asked: Asked): Sent {
+export function pageOrText(text: string, asked: RequestHeaders): Sent {
   if (asked.accept?.includes('text/html')) return entry.answer(asked)
   const headers = {
     ...guards,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { failureOf, jobIn } from '../../src/model/jobs.ts'
 
-const noteOf = (...runs: object[]) =>
+const jobStateOf = (...runs: object[]) =>
   jobIn(JSON.stringify({ runs: runs.map((run) => ({ at: '2026-11-15T03:00:00Z', term: 3, ...run })) }))
 
 test.each([
@@ -13,11 +13,11 @@ test.each([
   ['was stopped', { result: 'stopped' }, undefined],
   ['has a result that nobody knows', { result: '<b>' }, undefined],
 ])('failureOf returns the right result for a job whose last run %s', (_what, run, shown) => {
-  const note = noteOf(run, { result: 'failed' })
+  const note = jobStateOf(run, { result: 'failed' })
   expect(note && failureOf(note, 3)).toBe(shown)
 })
 
 test('failureOf returns nothing for a job without a run', () => {
-  const note = noteOf()
+  const note = jobStateOf()
   expect(note && failureOf(note, 3)).toBeUndefined()
 })

@@ -3,7 +3,7 @@ import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type { Groups } from '../groups/groups.ts'
-import { ownGroup } from '../groups/reserved-groups.ts'
+import { reservedGroup } from '../groups/reserved-groups.ts'
 import type { Replicas } from '../operation/replicas.ts'
 import type { Identity } from './access.ts'
 import { Refusal } from './refusal.ts'
@@ -17,7 +17,7 @@ export interface RevocationsOptions {
 }
 
 const kind = 'revoked'
-const begin = ownGroup(kind, '')
+const begin = reservedGroup(kind, '')
 const pageSize = 500
 const retryMs = 100
 /** How long a request waits while the revoked tokens are not known. */
@@ -37,7 +37,7 @@ const leaseMs = 1_000
  * Returns the name under which a token is revoked. It has the same length for all ids, and is valid in every storage.
  */
 export function revocationOf(tokenId: string): string {
-  return ownGroup(kind, hash('sha256', tokenId, 'base64url'))
+  return reservedGroup(kind, hash('sha256', tokenId, 'base64url'))
 }
 
 /**

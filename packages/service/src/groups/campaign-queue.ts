@@ -26,10 +26,10 @@ export async function waitInLine(
   return waiter
 }
 
-export function leaveLine(group: Group, place: Waiter): void {
+export function leaveQueue(group: Group, place: Waiter): void {
   group.line?.delete(place)
   if (group.line?.size === 0) group.line = undefined
-  wakeLine(group)
+  wakeQueue(group)
 }
 
 /** Creates a waiter that is not in the queue yet. */
@@ -37,10 +37,10 @@ export function newWaiter(nodeId: string): Waiter {
   return { nodeId, wake: () => {} }
 }
 
-export function firstInLine(group: Group): Waiter | undefined {
+export function firstInQueue(group: Group): Waiter | undefined {
   return group.line?.values().next().value
 }
 
-export function wakeLine(group: Group): void {
-  firstInLine(group)?.wake()
+export function wakeQueue(group: Group): void {
+  firstInQueue(group)?.wake()
 }

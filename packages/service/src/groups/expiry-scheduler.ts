@@ -10,7 +10,7 @@ const mostAtOnce = 2_000
  * Schedules the expiry of leases. It changes no lease itself: `end` does that, and resolves once the end is durable or
  * the lease was renewed.
  */
-export class Endings {
+export class ExpiryScheduler {
   readonly #clock: Clock
   readonly #end: (lease: GroupLease) => Promise<void>
   readonly #queue = new ExpiryQueue<GroupLease>()

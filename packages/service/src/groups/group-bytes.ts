@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { GroupRecord } from '../storage/storage.ts'
 import type { RefusalData } from './groups.ts'
 import type { Group } from './group.ts'
-import { isOwnGroup } from './reserved-groups.ts'
+import { isReservedGroup } from './reserved-groups.ts'
 
 /** For a deleted group, of which only the term is kept. */
 const tombstoneBytes = 300
@@ -58,7 +58,7 @@ export class GroupBytes {
    */
   refusalOf(group: Group, record: GroupRecord): RefusalData | undefined {
     const bytes = bytesOf(group.id, record)
-    if (bytes <= group.bytes || isOwnGroup(group.id)) return undefined
+    if (bytes <= group.bytes || isReservedGroup(group.id)) return undefined
     if (this.#total + bytes - group.bytes > this.#max) {
       return refusal(`The groups of this service would exceed their limit of ${this.#max} bytes.`)
     }

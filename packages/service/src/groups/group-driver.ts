@@ -7,17 +7,17 @@ import { Journal, type Written } from '../storage/journal.ts'
 import { batchEnd, positionOf, type Position } from '../storage/position.ts'
 import type { EndReason, GroupRecord, Loaded, Storage } from '../storage/storage.ts'
 import { EndedGroups, type EndedKept } from './ended-groups.ts'
-import { Endings } from './expiry-scheduler.ts'
+import { ExpiryScheduler } from './expiry-scheduler.ts'
 import { GroupBytes, type Room } from './group-bytes.ts'
 import { Group, GroupLease, longerHold, noMetadata, viewOf, type Hold } from './group.ts'
 import { firstTerm, GroupTable } from './group-table.ts'
-import { wakeLine } from './campaign-queue.ts'
+import { wakeQueue } from './campaign-queue.ts'
 import { loadGroups } from './load.ts'
-import { Patience } from './storage-timeout.ts'
-import { RenewalNews } from './renewal-events.ts'
+import { StorageTimeout } from './storage-timeout.ts'
+import { RenewalEvents } from './renewal-events.ts'
 import * as rules from './rules.ts'
 import type { ServingClock } from './serving-clock.ts'
-import { ShownGroups, type ShownFigures } from './group-metrics.ts'
+import { GroupMetrics, type ShownFigures } from './group-metrics.ts'
 
 /** Whether this process may answer for the groups: it owns their storage, or is the active replica. */
 export interface Authority {
@@ -108,21 +108,21 @@ export const noAnswer = () => ({ otherwise: undefined })
  */
 export class GroupDriver {
   readonly table: GroupTable
-  readonly #shown: ShownGroups
+  readonly #shown: GroupMetrics
   readonly followers = new Set<Follower>()
   readonly #options: DriverOptions
   readonly #clock: ServingClock
   readonly #authority: Authority
   readonly #journal: Journal
   readonly #restores: number
-  readonly #endings: Endings
+  readonly #endings: ExpiryScheduler
   /** Groups whose newest lease is live here, while the storage may have recorded its end. */
   readonly #doubtful = new Set<Group>()
   /** Makes versions of one run differ from those of every other. */
   readonly #versionPrefix: string
   readonly #room: Room
-  readonly #patience: Patience
-  readonly #renewalNews: RenewalNews
+  readonly #patience: StorageTimeout
+  readonly #renewalNews: RenewalEvents
   readonly #ended: EndedGroups
   /** The hold of the whole storage after a data loss. Counted from 0 until {@link serve}. */
   #hold: Hold | undefined
@@ -144,11 +144,11 @@ export class GroupDriver {
     this.#restores = head.restores
     this.#position = positionOf(head)
     this.#durable = this.#position
-    this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
+    this.#endings = new ExpiryScheduler(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
     this.#versionPrefix = clock.randomId()
-    this.#patience = new Patience(options.storageClock ?? systemClock)
-    this.#renewalNews = new RenewalNews(clock, (lease) => this.#tellRenewal(lease))
-    this.#shown = new ShownGroups(options.metricsGroups ?? [], clock)
+    this.#patience = new StorageTimeout(options.storageClock ?? systemClock)
+    this.#renewalNews = new RenewalEvents(clock, (lease) => this.#tellRenewal(lease))
+    this.#shown = new GroupMetrics(options.metricsGroups ?? [], clock)
     const bytes = new GroupBytes(options.maxGroupBytes ?? Infinity, options.groupBytesPerSubject ?? 0)
     this.table = new GroupTable(head.restores, options.maxGroups, { shown: this.#shown, bytes })
     this.#ended = new EndedGroups(options.endedKept)
@@ -242,7 +242,7 @@ export class GroupDriver {
       await this.#journal.idle()
       await this.#options.storage.close()
     }
-    await new Patience(this.#options.storageClock ?? systemClock).for(close())
+    await new StorageTimeout(this.#options.storageClock ?? systemClock).for(close())
   }
 
   #requireServing(): void {
@@ -407,7 +407,7 @@ export class GroupDriver {
     if (reason !== 'expired') this.#endings.endedEarly()
     this.#ended.add(lease.group, this.#clock.monotonicMs())
     this.#tell('LEADER_LOST', lease, position, reason)
-    wakeLine(lease.group)
+    wakeQueue(lease.group)
   }
 
   /** Applies a renewal that needs no write, or whose write is done. Returns how long the lease lasts from now. */

@@ -1,7 +1,7 @@
 import type { Clock } from 'tenure'
 import { groupMatcher } from '../auth/rights.ts'
 import type { Group } from './group.ts'
-import { isOwnGroup } from './reserved-groups.ts'
+import { isReservedGroup } from './reserved-groups.ts'
 
 /**
  * How many groups have their own metrics. Each has a few series, and Prometheus keeps every series that it ever saw.
@@ -40,7 +40,7 @@ interface Tracked {
  * nobody has campaigned yet, because an alert must see that too. Of the groups that match a pattern, the earliest have
  * them. A group keeps its metrics for as long as it exists.
  */
-export class ShownGroups {
+export class GroupMetrics {
   readonly #clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly #named: ReadonlySet<string>
   readonly #matches: (groupId: string) => boolean
@@ -54,7 +54,7 @@ export class ShownGroups {
     this.#clock = clock
     this.#named = new Set(patterns.filter((each) => !each.includes('*')))
     const matches = groupMatcher(patterns.filter((each) => each.includes('*')))
-    this.#matches = (groupId) => matches(groupId) && !isOwnGroup(groupId)
+    this.#matches = (groupId) => matches(groupId) && !isReservedGroup(groupId)
     for (const id of this.#named) this.#track(id, undefined)
   }
 

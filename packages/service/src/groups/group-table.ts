@@ -3,7 +3,7 @@ import type { RefusalData } from './groups.ts'
 import { GroupBytes } from './group-bytes.ts'
 import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
-import type { ShownGroups } from './group-metrics.ts'
+import type { GroupMetrics } from './group-metrics.ts'
 
 /** How many terms are skipped after each restore of a backup. */
 export const skippedTerms = 1_000_000
@@ -22,7 +22,7 @@ export class GroupTable {
   readonly #keptIds = new OrderedIds()
   readonly #firstTerm: number
   readonly #maxGroups: number
-  readonly #shown: ShownGroups | undefined
+  readonly #shown: GroupMetrics | undefined
   readonly bytes: GroupBytes
   /** The hold of every new group. */
   hold: Hold | undefined
@@ -31,7 +31,7 @@ export class GroupTable {
   constructor(
     restores: number,
     maxGroups: number,
-    { shown, bytes = new GroupBytes(Infinity, 0) }: { readonly shown?: ShownGroups; readonly bytes?: GroupBytes } = {},
+    { shown, bytes = new GroupBytes(Infinity, 0) }: { readonly shown?: GroupMetrics; readonly bytes?: GroupBytes } = {},
   ) {
     this.#firstTerm = firstTerm(restores)
     this.bytes = bytes

@@ -1,6 +1,6 @@
 import { Pace } from '../clock.ts'
 import type { Definition, GroupView, LeaseView, MaybePromise, Page, PageOptions } from './groups.ts'
-import { isOwnGroup } from './reserved-groups.ts'
+import { isReservedGroup } from './reserved-groups.ts'
 
 /** How many ids one page may skip. */
 const mostLooked = 10_000
@@ -30,7 +30,7 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
   for (;;) {
     const found = await listing.idsAfter(last, idsAtOnce)
     // The service's own groups are listed only for a caller that starts among them.
-    const ids = after !== undefined && isOwnGroup(after) ? found : found.filter((id) => !isOwnGroup(id))
+    const ids = after !== undefined && isReservedGroup(after) ? found : found.filter((id) => !isReservedGroup(id))
     if (ids.length === 0) return { groups, next: undefined, passedOver: looked - groups.length }
     const wanted = ids.filter((id) => isShown(id))
     const views = new Map<string, GroupView | undefined>()

@@ -24,7 +24,7 @@ import type {
 import type { Group, GroupLease, Waiter } from './group.ts'
 import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions, type Otherwise } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
-import { firstInLine, leaveLine, newWaiter, waitInLine } from './campaign-queue.ts'
+import { firstInQueue, leaveQueue, newWaiter, waitInLine } from './campaign-queue.ts'
 import { pageOf, type Listing } from './listing.ts'
 import { lateMs, Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
@@ -116,7 +116,7 @@ export class LocalGroups implements Groups, Listing {
         // The group may have been deleted while the campaign waited.
         if (!implicitGroups) this.#table.known(claim.groupId)
         if (signal.aborted) return { answer: 'refused' }
-        const first = firstInLine(found)
+        const first = firstInQueue(found)
         return rules.judgeCampaign(found, { ...claim, isFirst: first === undefined || first === place }, now)
       },
       answered: (found, answer, now) => {
@@ -144,7 +144,7 @@ export class LocalGroups implements Groups, Listing {
         if (standing) return standing
       }
     } finally {
-      if (group && place) leaveLine(group, place)
+      if (group && place) leaveQueue(group, place)
       if (group) this.#table.forgetIfEmpty(group)
     }
   }

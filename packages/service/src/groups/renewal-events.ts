@@ -16,7 +16,7 @@ interface Reported {
  * Reports renewals, of each lease at most once a second. A lease that was renewed more often is reported once more at
  * the end of the second, in its state then. So listeners know the newest state after at most a second.
  */
-export class RenewalNews {
+export class RenewalEvents {
   readonly #clock: Clock
   readonly #report: (lease: GroupLease) => void
   /** Reports of the last second, oldest first. */

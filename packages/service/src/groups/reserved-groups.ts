@@ -5,10 +5,10 @@
  */
 const mark = '~'
 
-export function isOwnGroup(groupId: string): boolean {
+export function isReservedGroup(groupId: string): boolean {
   return groupId.startsWith(mark)
 }
 
-export function ownGroup(kind: string, name: string): string {
+export function reservedGroup(kind: string, name: string): string {
   return `${mark}${kind}:${name}`
 }

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts'
 const patienceMs = 5_000
 
 /** A limit on how long callers wait for the storage. The work that they wait for continues. */
-export class Patience {
+export class StorageTimeout {
   readonly #clock: Clock
   readonly #waits = new Set<(reason: Error) => void>()
   #over: ServiceError | undefined

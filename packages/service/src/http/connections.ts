@@ -1,4 +1,4 @@
-import { ConnectionRoom } from '@tenure/internal/connection-limiter'
+import { ConnectionLimiter } from '@tenure/internal/connection-limiter'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
@@ -25,7 +25,7 @@ export class Connections {
   readonly #server: Server
   readonly #clock: Clock
   readonly #limits: LimitOptions
-  readonly #room: ConnectionRoom
+  readonly #room: ConnectionLimiter
   /** The sockets that responses are written to. With TLS, this is the encrypted socket. */
   readonly #readers = new Map<Socket, { readonly taken: number; readonly sinceMs: number } | undefined>()
 
@@ -33,7 +33,7 @@ export class Connections {
     this.#server = server
     this.#limits = limits
     this.#clock = clock
-    this.#room = new ConnectionRoom({
+    this.#room = new ConnectionLimiter({
       most: limits.maxConnections,
       mostUnknown: Math.ceil(limits.maxConnections / unknownPart),
       mostPerAddress: limits.maxConnectionsPerAddress,

@@ -4,15 +4,15 @@ import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type { Caller, MaybePromise } from '../groups/groups.ts'
 import { Places as Room } from '../http/budgets.ts'
-import { LinkClient, LinkError, type LinkClientOptions } from './peer-client.ts'
+import { PeerClient, PeerError, type PeerClientOptions } from './peer-client.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
-import { isSamePlace, type Place, type Places } from './active-replica.ts'
+import { isSameReplica, type ActiveReplica, type ActiveReplicas } from './active-replica.ts'
 
-export type Here = Place & { readonly kind: 'here' }
-export type Elsewhere = Place & { readonly kind: 'elsewhere' }
+export type Here = ActiveReplica & { readonly kind: 'here' }
+export type Elsewhere = ActiveReplica & { readonly kind: 'elsewhere' }
 
-export interface ActiveCallsOptions extends LinkClientOptions {
-  readonly places: Places
+export interface ActiveCallsOptions extends PeerClientOptions {
+  readonly places: ActiveReplicas
 }
 
 /** How a call is made on this replica, and whether it may be repeated. */
@@ -44,11 +44,11 @@ const mostInAll = 50_000
 /** Makes each call where the groups are: on this replica while it is active, otherwise on the active replica. */
 export class ActiveCalls {
   readonly #options: ActiveCallsOptions
-  readonly #places: Places
+  readonly #places: ActiveReplicas
   readonly #clock: Clock
   readonly #closed = new AbortController()
   readonly #room = new Room(mostPerSubject, mostInAll)
-  #link: LinkClient | undefined
+  #link: PeerClient | undefined
 
   constructor(options: ActiveCallsOptions) {
     this.#options = options
@@ -80,12 +80,12 @@ export class ActiveCalls {
       await this.#places.changed(known, signal)
       const place = this.#places.now()
       // While no active replica is known, the former one may still be active.
-      if (place.kind !== 'nowhere' && !isSamePlace(place, known)) this.#leave(place)
+      if (place.kind !== 'nowhere' && !isSameReplica(place, known)) this.#leave(place)
       known = place
     }
   }
 
-  #leave(place: Place): void {
+  #leave(place: ActiveReplica): void {
     const isThere = place.kind === 'elsewhere' && this.#link?.address === place.address
     if (!isThere) this.#link?.close('Another replica is active.')
   }
@@ -153,27 +153,27 @@ export class ActiveCalls {
         }
       } catch (error) {
         if (!this.#mayRepeat(call, place, error)) {
-          throw error instanceof LinkError ? unknownOutcome(error.message, error) : error
+          throw error instanceof PeerError ? unknownOutcome(error.message, error) : error
         }
-        const mayBeDone = !(error instanceof LinkError) || error.mayBeDone
+        const mayBeDone = !(error instanceof PeerError) || error.mayBeDone
         if (mayBeDone) call.onRepeat?.()
         // The active replica took the call and was then replaced, so the hold starts only now.
-        if (error instanceof LinkError && mayBeDone) heldUntilMs = hold()
+        if (error instanceof PeerError && mayBeDone) heldUntilMs = hold()
       }
       await this.#hold(place, Math.min(heldUntilMs, untilMs), call.signal)
     }
   }
 
-  #mayRepeat(call: Pick<ActiveCall<VerbName>, 'isRepeatable'>, place: Place, error: unknown): boolean {
+  #mayRepeat(call: Pick<ActiveCall<VerbName>, 'isRepeatable'>, place: ActiveReplica, error: unknown): boolean {
     if (this.#closed.signal.aborted) return false
-    if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone
+    if (error instanceof PeerError) return call.isRepeatable || !error.mayBeDone
     // The error is from this replica, which was active. A failure because it no longer is says nothing about the call.
-    const isOver = place.kind === 'here' && !isSamePlace(this.#places.now(), place)
+    const isOver = place.kind === 'here' && !isSameReplica(this.#places.now(), place)
     return call.isRepeatable && isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE'
   }
 
   /** Waits until another replica is active, or the same one may be reachable again. */
-  async #hold(place: Place, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
+  async #hold(place: ActiveReplica, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
     const leftMs = untilMs - this.#clock.monotonicMs()
     if (leftMs <= 0 || this.#closed.signal.aborted || signal?.aborted) throw nobody()
     const over = new AbortController()
@@ -187,10 +187,10 @@ export class ActiveCalls {
   }
 
   /** Returns the one connection to the active replica. */
-  linkTo({ address }: Elsewhere): LinkClient {
+  linkTo({ address }: Elsewhere): PeerClient {
     if (this.#link?.address === address && !this.#link.isClosed) return this.#link
     this.#link?.close()
-    this.#link = new LinkClient(address, this.#options)
+    this.#link = new PeerClient(address, this.#options)
     return this.#link
   }
 }
@@ -199,7 +199,7 @@ export function nobody(message = 'No replica of this service is active. Retry th
   return new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: soonMs } })
 }
 
-export function unknownOutcome(why: string, cause?: LinkError): ServiceError {
+export function unknownOutcome(why: string, cause?: PeerError): ServiceError {
   const message = `${why} The outcome of this request is unknown.`
   return new ServiceError('BACKEND_UNAVAILABLE', message, { cause, details: { retry_after_ms: soonMs } })
 }

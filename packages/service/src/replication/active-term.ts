@@ -8,11 +8,11 @@ import { ServingClock } from '../groups/serving-clock.ts'
 import type { HeadChanges } from '../storage/appender.ts'
 import { Journal } from '../storage/journal.ts'
 import { isSameHead, type FoundGroup, type Storage, type StorageHead } from '../storage/storage.ts'
-import { LentStorage } from './term-storage.ts'
+import { TermStorage } from './term-storage.ts'
 import type { ConfirmedHead } from './data-loss.ts'
 
 /** Why a replica is no longer active. */
-export type EndOfReign = 'lost' | 'fenced' | 'superseded' | 'failed'
+export type EndOfActiveTerm = 'lost' | 'fenced' | 'superseded' | 'failed'
 
 /** The options of {@link LocalGroups} that an active term does not set itself. */
 export type GroupsOptions = Omit<
@@ -20,8 +20,8 @@ export type GroupsOptions = Omit<
   'storage' | 'authority' | 'clock' | 'storageClock' | 'graceMs' | 'onFenced'
 >
 
-/** The options of {@link Reign}. */
-export interface ReignOptions {
+/** The options of {@link ActiveTerm}. */
+export interface ActiveTermOptions {
   readonly storage: Storage
   readonly confirmed: ConfirmedHead
   readonly clock: Clock
@@ -44,21 +44,21 @@ const mostTries = 5
  * One active term of this replica: it takes over, serves, and ends for good. The top of replica.ts explains the order
  * of its steps and what each step preserves.
  */
-export class Reign implements Authority {
+export class ActiveTerm implements Authority {
   readonly term: number
   readonly #leadership: Leadership
-  readonly #options: ReignOptions
-  readonly #storage: LentStorage
+  readonly #options: ActiveTermOptions
+  readonly #storage: TermStorage
   readonly #over = new AbortController()
   #groups: LocalGroups | undefined
   #serves = false
-  #end: { readonly why: EndOfReign; readonly error: ServiceError } | undefined
+  #end: { readonly why: EndOfActiveTerm; readonly error: ServiceError } | undefined
 
-  constructor(leadership: Leadership, options: ReignOptions) {
+  constructor(leadership: Leadership, options: ActiveTermOptions) {
     this.term = leadership.term
     this.#leadership = leadership
     this.#options = options
-    this.#storage = new LentStorage(options.storage, options.confirmed)
+    this.#storage = new TermStorage(options.storage, options.confirmed)
   }
 
   /** The groups while they may be used, otherwise undefined. */
@@ -67,7 +67,7 @@ export class Reign implements Authority {
   }
 
   /** Why this term ended, or undefined while it has not. */
-  get ended(): { readonly why: EndOfReign; readonly error: ServiceError } | undefined {
+  get ended(): { readonly why: EndOfActiveTerm; readonly error: ServiceError } | undefined {
     return this.#end
   }
 
@@ -101,7 +101,7 @@ export class Reign implements Authority {
   }
 
   /** Ends this term at once: from this step on nothing is answered, and all waiting callers are refused. */
-  end(why: EndOfReign, cause?: unknown): void {
+  end(why: EndOfActiveTerm, cause?: unknown): void {
     if (this.#end) return
     this.#serves = false
     this.#end = { why, error: notActive(why, cause) }
@@ -215,8 +215,8 @@ export class Reign implements Authority {
   }
 }
 
-function notActive(why: EndOfReign, cause?: unknown): ServiceError {
-  const reasons: Record<EndOfReign, string> = {
+function notActive(why: EndOfActiveTerm, cause?: unknown): ServiceError {
+  const reasons: Record<EndOfActiveTerm, string> = {
     lost: 'its own lease has ended',
     fenced: 'another replica has written to the storage',
     superseded: 'another replica has a higher term',

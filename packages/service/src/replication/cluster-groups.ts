@@ -32,9 +32,9 @@ import {
   type Here,
 } from './active-calls.ts'
 import { FollowedChanges } from './followed-changes.ts'
-import { LinkError, type LinkClient } from './peer-client.ts'
+import { PeerError, type PeerClient } from './peer-client.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
-import { isSamePlace, type Places } from './active-replica.ts'
+import { isSameReplica, type ActiveReplicas } from './active-replica.ts'
 
 export interface ClusterGroupsOptions extends ActiveCallsOptions {
   /** The newest durable position when this replica first read the storage. */
@@ -66,7 +66,7 @@ export class ClusterGroups implements Groups {
   /** For followers of this replica. */
   readonly changes: FollowedChanges
   readonly #options: ClusterGroupsOptions
-  readonly #places: Places
+  readonly #places: ActiveReplicas
   readonly #clock: Clock
   readonly #calls: ActiveCalls
   readonly #caller: Caller | undefined
@@ -87,7 +87,7 @@ export class ClusterGroups implements Groups {
   }
 
   /** Returns the one connection to the active replica. */
-  linkTo(place: Elsewhere): LinkClient {
+  linkTo(place: Elsewhere): PeerClient {
     return this.#calls.linkTo(place)
   }
 
@@ -130,9 +130,9 @@ export class ClusterGroups implements Groups {
     if (signal.aborted) end()
     try {
       const standing = await place.groups.campaign(claim, over.signal)
-      const isOurs = standing.granted || signal.aborted || isSamePlace(this.#places.now(), place)
+      const isOurs = standing.granted || signal.aborted || isSameReplica(this.#places.now(), place)
       if (isOurs) return standing
-      throw new LinkError('This replica is no longer active.', false)
+      throw new PeerError('This replica is no longer active.', false)
     } finally {
       signal.removeEventListener('abort', end)
       end()

@@ -1,21 +1,21 @@
 import type { FollowerView, Replicas, ReplicasView } from '../operation/replicas.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { LinkClient } from './peer-client.ts'
-import type { LinkServer } from './peer-server.ts'
-import type { Place, Places } from './active-replica.ts'
+import type { PeerClient } from './peer-client.ts'
+import type { PeerServer } from './peer-server.ts'
+import type { ActiveReplica, ActiveReplicas } from './active-replica.ts'
 
-type Elsewhere = Place & { readonly kind: 'elsewhere' }
+type Elsewhere = ActiveReplica & { readonly kind: 'elsewhere' }
 
 export interface ClusterReplicasOptions {
   /** The name and address of this replica. */
   readonly self: { readonly replica: string; readonly address: string }
   readonly kind: Replicas['storage']
-  readonly places: Places
+  readonly places: ActiveReplicas
   readonly storage: Pick<Storage, 'head'>
   /** The server for peer connections. Undefined before it listens. */
-  server(): LinkServer | undefined
+  server(): PeerServer | undefined
   /** Returns the connection to the active replica. */
-  link(place: Elsewhere): LinkClient
+  link(place: Elsewhere): PeerClient
   /** Only on the active replica: resolves if its groups can be made durable. */
   checkGroups(): Promise<void>
 }

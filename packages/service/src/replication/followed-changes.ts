@@ -5,22 +5,22 @@ import type { Break, Follower, LeaseView } from '../groups/groups.ts'
 import { isAfter, positionFrom, textOf, type Position } from '../storage/position.ts'
 import type { Change, KeptChange } from '../watch/feed.ts'
 import { ChangeTexts } from './change-texts.ts'
-import type { LinkClient } from './peer-client.ts'
+import type { PeerClient } from './peer-client.ts'
 import { mostChanged, type Told } from './peer-stream.ts'
-import { isSamePlace, type Place, type Places } from './active-replica.ts'
+import { isSameReplica, type ActiveReplica, type ActiveReplicas } from './active-replica.ts'
 
-type Here = Place & { readonly kind: 'here' }
-type Elsewhere = Place & { readonly kind: 'elsewhere' }
+type Here = ActiveReplica & { readonly kind: 'here' }
+type Elsewhere = ActiveReplica & { readonly kind: 'elsewhere' }
 
 export interface FollowedChangesOptions {
-  readonly places: Places
+  readonly places: ActiveReplicas
   readonly clock: Clock
   /** The newest durable position when this replica first read the storage. */
   readonly position: Position
   /** Called with each position that the active replica reports. Everything up to it is durable. */
   readonly onHeard?: ((position: Position) => void) | undefined
   /** Returns the connection to the active replica. */
-  link(place: Elsewhere): LinkClient
+  link(place: Elsewhere): PeerClient
 }
 
 const followMs = 5_000
@@ -39,7 +39,7 @@ export class FollowedChanges {
   readonly #stopped = new AbortController()
   #position: Position
   /** The source of changes now, undefined while there is none. */
-  #source: Place | undefined
+  #source: ActiveReplica | undefined
   #waiting: { isOver(): boolean; over(): void }[] = []
 
   constructor(options: FollowedChangesOptions) {
@@ -68,10 +68,10 @@ export class FollowedChanges {
   }
 
   /** Resolves to true once changes come from this source, and to false when another replica becomes active first. */
-  async whenFrom(place: Place): Promise<boolean> {
+  async whenFrom(place: ActiveReplica): Promise<boolean> {
     const { places } = this.#options
-    const isThere = () => this.#source !== undefined && isSamePlace(this.#source, place)
-    await this.#until(() => isThere() || !isSamePlace(places.now(), place), this.#stopped.signal)
+    const isThere = () => this.#source !== undefined && isSameReplica(this.#source, place)
+    await this.#until(() => isThere() || !isSameReplica(places.now(), place), this.#stopped.signal)
     return isThere()
   }
 

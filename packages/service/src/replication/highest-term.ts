@@ -1,12 +1,12 @@
-import type { Places } from './active-replica.ts'
+import type { ActiveReplicas } from './active-replica.ts'
 
 /**
  * The highest term of an active replica that this replica knows of, from its own election or from another replica. A
  * replica with a lower term is no longer active, even if it does not know that yet: a machine that was paused with all
  * its clocks would continue for a while.
  */
-export class Terms {
-  readonly #places: Places
+export class HighestTerm {
+  readonly #places: ActiveReplicas
   readonly #onHigher: (term: number) => boolean
   #seen = 0
 
@@ -14,7 +14,7 @@ export class Terms {
    * `onHigher` is called when another replica knows of a higher term. An active replica then stops. It returns whether
    * the term is accepted.
    */
-  constructor(places: Places, onHigher: (term: number) => boolean) {
+  constructor(places: ActiveReplicas, onHigher: (term: number) => boolean) {
     this.#places = places
     this.#onHigher = onHigher
   }

@@ -4,17 +4,26 @@ import type { Socket } from 'node:net'
 import { isLoopbackHost } from '@tenure/internal/loopback'
 import type { Clock, Timer } from 'tenure'
 import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
-import { ended, LinkConnection, type Message } from './peer-connection.ts'
-import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol, type LinkKey } from './peer-authentication.ts'
+import { ended, PeerConnection, type Message } from './peer-connection.ts'
+import {
+  isProof,
+  linkHeaders,
+  linkKeys,
+  linkPath,
+  newNonce,
+  proofOf,
+  protocol,
+  type LinkKey,
+} from './peer-authentication.ts'
 import { Places as Room } from '../http/budgets.ts'
 import type { Caller } from '../groups/groups.ts'
 import type { ReplicasView } from '../operation/replicas.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
-import type { Terms } from './highest-term.ts'
+import type { HighestTerm } from './highest-term.ts'
 
 /** Why the active replica did not answer a call. */
-export class LinkError extends Error {
-  override readonly name = 'LinkError'
+export class PeerError extends Error {
+  override readonly name = 'PeerError'
   /** Whether the call may have been carried out. */
   readonly mayBeDone: boolean
 
@@ -24,16 +33,16 @@ export class LinkError extends Error {
   }
 }
 
-export interface LinkClientOptions {
+export interface PeerClientOptions {
   readonly clusterId: string
   /** Returns the secret in the head of the storage. */
   secret(): string
-  readonly terms: Terms
+  readonly terms: HighestTerm
   readonly clock: Clock
   /** Returns the CAs of the active replica's certificate. Default: the CAs that Node trusts. */
   readonly ca?: (() => string | undefined) | undefined
   /** Called when the active replica cannot be reached, or refuses this one. */
-  readonly onTrouble?: ((error: LinkError) => void) | undefined
+  readonly onTrouble?: ((error: PeerError) => void) | undefined
   /** How the active replica shows this one to operators. */
   readonly self: { readonly replica: string; readonly address: string }
 }
@@ -68,14 +77,14 @@ const mostBytes = 32 * 2 ** 20
 const soonMs = 1_000
 
 /** One connection to a replica that is believed to be active. Once closed, it stays closed. */
-export class LinkClient {
+export class PeerClient {
   readonly address: string
-  readonly #options: LinkClientOptions
+  readonly #options: PeerClientOptions
   readonly #pending = new Map<number, Pending>()
   readonly #room = new Room(mostBytesPerSubject, mostBytes)
   /** Calls that were made before the connection was established. */
   #early: { readonly id: number; readonly json: string; readonly caller: Caller | undefined }[] = []
-  #connection: LinkConnection | undefined
+  #connection: PeerConnection | undefined
   #connecting: ClientRequest | undefined
   #connectTimer: Timer | undefined
   #sweep: Timer | undefined
@@ -87,7 +96,7 @@ export class LinkClient {
   onTold: ((told: readonly unknown[]) => string) | undefined
   onClose: (() => void) | undefined
 
-  constructor(address: string, options: LinkClientOptions) {
+  constructor(address: string, options: PeerClientOptions) {
     this.address = address
     this.#options = options
   }
@@ -96,7 +105,7 @@ export class LinkClient {
     return this.#isClosed
   }
 
-  /** Rejects with a {@link LinkError} if the active replica gave no answer. */
+  /** Rejects with a {@link PeerError} if the active replica gave no answer. */
   call<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, options: CallOptions): Promise<AnswerOf<Name>> {
     return this.#ask(verb, args, options) as Promise<AnswerOf<Name>>
   }
@@ -118,12 +127,12 @@ export class LinkClient {
     this.#connectTimer?.cancel()
     this.#connecting?.destroy()
     this.#connection?.close()
-    for (const [id, { isSent }] of this.#pending) this.#take(id)?.reject(new LinkError(reason, isSent))
+    for (const [id, { isSent }] of this.#pending) this.#take(id)?.reject(new PeerError(reason, isSent))
     this.onClose?.()
   }
 
   #ask(verb: string, args: unknown, { deadlineMs, signal, caller }: CallOptions): Promise<unknown> {
-    if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
+    if (this.#isClosed) return Promise.reject(new PeerError('The connection is closed.', false))
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
     const leave = this.#room.enter(caller?.subject ?? '', json.length)
@@ -133,7 +142,7 @@ export class LinkClient {
       const cancel = () => {
         if (this.#connection) return this.#connection.queue('cancels', String(id))
         // If it were still sent, a campaign would wait in the queue, and win, for a caller that has disconnected.
-        this.#take(id)?.reject(new LinkError('The caller has disconnected.', false))
+        this.#take(id)?.reject(new PeerError('The caller has disconnected.', false))
       }
       signal?.addEventListener('abort', cancel, { once: true })
       const forget = () => {
@@ -167,7 +176,7 @@ export class LinkClient {
     for (const [id, { untilMs, isSent }] of this.#pending) {
       if (nowMs < untilMs) continue
       this.#connection?.queue('cancels', String(id))
-      this.#take(id)?.reject(new LinkError('The active replica has not answered in time.', isSent))
+      this.#take(id)?.reject(new PeerError('The active replica has not answered in time.', isSent))
     }
     this.#sweep = this.#pending.size > 0 ? this.#sweepLater() : undefined
   }
@@ -222,7 +231,7 @@ export class LinkClient {
 
   /** Ends an attempt to connect. */
   #giveUp(reason: string): void {
-    if (!this.#isClosed) this.#options.onTrouble?.(new LinkError(reason, false))
+    if (!this.#isClosed) this.#options.onTrouble?.(new PeerError(reason, false))
     this.close(reason)
   }
 
@@ -239,7 +248,7 @@ export class LinkClient {
       return this.#giveUp(`${this.address} does not know the secret of this cluster.`)
     }
     this.#connectTimer?.cancel()
-    this.#connection = new LinkConnection(socket, head, {
+    this.#connection = new PeerConnection(socket, head, {
       clock,
       term: () => terms.highest,
       onMessage: (message) => this.#onMessage(message),
@@ -263,7 +272,7 @@ export class LinkClient {
     for (const [id, how, value] of answers) {
       const pending = this.#take(id)
       if (how === ended.done) pending?.resolve(value ?? undefined)
-      else pending?.reject(how === ended.failed ? errorFrom(value) : new LinkError('The replica is not active.', false))
+      else pending?.reject(how === ended.failed ? errorFrom(value) : new PeerError('The replica is not active.', false))
     }
     if (told.length > 0 && this.onTold) this.#confirm(this.onTold(told))
   }

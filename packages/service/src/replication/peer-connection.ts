@@ -52,7 +52,7 @@ const pingMs = 1_000
 /** How long a connection may be silent before it is closed: the other side has disappeared or stalled. */
 const silenceMs = 3_000
 
-export interface LinkConnectionOptions {
+export interface PeerConnectionOptions {
   readonly clock: Clock
   term(): number
   onMessage(message: Message): void
@@ -65,9 +65,9 @@ export interface LinkConnectionOptions {
  * Messages over a connection: a length, then JSON. Everything queued in one turn is sent together. Both sides send
  * something every second. If nothing arrives for three seconds, the connection is closed.
  */
-export class LinkConnection {
+export class PeerConnection {
   readonly #socket: Socket
-  readonly #options: LinkConnectionOptions
+  readonly #options: PeerConnectionOptions
   readonly #queue = new Map<Part, string[]>()
   #isFlushing = false
   #chunks: Buffer[] = []
@@ -82,7 +82,7 @@ export class LinkConnection {
   #tick: Timer | undefined
   #isClosed = false
 
-  constructor(socket: Socket, early: Buffer, options: LinkConnectionOptions) {
+  constructor(socket: Socket, early: Buffer, options: PeerConnectionOptions) {
     const { clock } = options
     this.#socket = socket
     this.#options = options

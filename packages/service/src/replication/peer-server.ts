@@ -10,17 +10,17 @@ import type { FairQueue } from '../fair-queue.ts'
 import type { Groups } from '../groups/groups.ts'
 import type { ActiveView, FollowerView, ReplicasView } from '../operation/replicas.ts'
 import type { Feed } from '../watch/feed.ts'
-import { LinkPeer } from './peer-session.ts'
+import { PeerSession } from './peer-session.ts'
 import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from './peer-authentication.ts'
-import type { Place, Places } from './active-replica.ts'
-import type { Terms } from './highest-term.ts'
+import type { ActiveReplica, ActiveReplicas } from './active-replica.ts'
+import type { HighestTerm } from './highest-term.ts'
 
-export interface LinkServerOptions {
+export interface PeerServerOptions {
   readonly clusterId: string
   /** Returns the secret in the head of the storage. */
   secret(): string
-  readonly places: Places
-  readonly terms: Terms
+  readonly places: ActiveReplicas
+  readonly terms: HighestTerm
   readonly clock: Clock
   /** An IP address, or `all` for all addresses of this machine. Default: 127.0.0.1. */
   readonly host?: string | undefined
@@ -28,16 +28,16 @@ export interface LinkServerOptions {
   /** Without it, only this machine may connect. */
   readonly tls?: Tls | undefined
   /** The changes that this replica sends while it is active. */
-  readonly changes: LinkChanges
+  readonly changes: PeerChanges
   /** Divides the event loop among the callers, those of followers and those of this replica. */
   readonly fairQueue: Pick<FairQueue, 'run'>
-  readonly budget: LinkBudget
+  readonly budget: PeerBudget
   /** Returns what operators see of this replica while it is active. */
   active(): ActiveView | undefined
 }
 
 /** What callers of followers are charged for on the active replica. */
-export interface LinkBudget {
+export interface PeerBudget {
   /** Charges a subject for work, in requests. Throws if its budget is used up. */
   work(subject: string, units: number): void
   /**
@@ -47,10 +47,10 @@ export interface LinkBudget {
 }
 
 /** Changes as this replica sends them. */
-export interface LinkChanges extends Pick<Groups, 'follow' | 'textsOf'> {
+export interface PeerChanges extends Pick<Groups, 'follow' | 'textsOf'> {
   readonly feed: Feed
   /** Resolves to true once changes come from the groups of this active term, and to false if they never will. */
-  whenFrom(place: Place): Promise<boolean>
+  whenFrom(place: ActiveReplica): Promise<boolean>
 }
 
 const mostConnections = 256
@@ -62,16 +62,16 @@ const greetingMs = 5_000
  * The server for peer connections. Every replica has one, on its own listener. It answers calls from the groups for
  * which this replica is active, or answers that it is not active. It never forwards a call, so no call can loop.
  */
-export class LinkServer {
-  readonly #options: LinkServerOptions
+export class PeerServer {
+  readonly #options: PeerServerOptions
   readonly #server: Server
-  readonly #peers = new Set<LinkPeer>()
+  readonly #peers = new Set<PeerSession>()
   readonly #sockets = new Set<Socket>()
   /** By network: connections that have not proven yet that they belong to this cluster, by peer, oldest first. */
   readonly #strangers = new Map<string, Map<string, Socket>>()
   readonly #stopped = new AbortController()
 
-  constructor(options: LinkServerOptions) {
+  constructor(options: PeerServerOptions) {
     const { host = '127.0.0.1', tls } = options
     if (!tls && !isLoopback(host)) {
       throw wrongOption('advertise', ' ', 'needs TLS unless it is a loopback address.')
@@ -195,7 +195,7 @@ export class LinkServer {
         '\r\n',
       ].join('\r\n'),
     )
-    const peer = new LinkPeer(socket, head, {
+    const peer = new PeerSession(socket, head, {
       ...this.#options,
       clock,
       proof: proofOf('caller', found.key, greeting),

@@ -5,15 +5,15 @@ import type { Lane } from '../fair-queue.ts'
 import type { Caller } from '../groups/groups.ts'
 import type { FollowerView, ReplicasView } from '../operation/replicas.ts'
 import { positionFrom, type Position } from '../storage/position.ts'
-import { ended, LinkConnection, mostMessageBytes, type Message } from './peer-connection.ts'
+import { ended, PeerConnection, mostMessageBytes, type Message } from './peer-connection.ts'
 import { isProof } from './peer-authentication.ts'
-import type { LinkServerOptions } from './peer-server.ts'
+import type { PeerServerOptions } from './peer-server.ts'
 import { LinkStream } from './peer-stream.ts'
 import { runnerOf } from './peer-calls.ts'
-import { isSamePlace, type Place } from './active-replica.ts'
+import { isSameReplica, type ActiveReplica } from './active-replica.ts'
 
 interface LinkPeerOptions extends Pick<
-  LinkServerOptions,
+  PeerServerOptions,
   'places' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
 > {
   /** The proof that the other side must send first. */
@@ -27,7 +27,7 @@ interface LinkPeerOptions extends Pick<
 }
 
 type Call = NonNullable<Message['calls']>[number]
-type Here = Place & { readonly kind: 'here' }
+type Here = ActiveReplica & { readonly kind: 'here' }
 
 /** A call whose turn it is. */
 interface Taken {
@@ -46,9 +46,9 @@ const mostUnreadBytes = 64 * 2 ** 20
 const soonMs = 1_000
 
 /** A connected follower. Its calls end with its connection. */
-export class LinkPeer {
+export class PeerSession {
   readonly #options: LinkPeerOptions
-  readonly #connection: LinkConnection
+  readonly #connection: PeerConnection
   /** Calls that wait for their turn or are in progress, with the controllers that end them. */
   readonly #inFlight = new Map<number, AbortController>()
   /** The callers of calls that have not arrived yet. */
@@ -65,7 +65,7 @@ export class LinkPeer {
   constructor(socket: Socket, head: Buffer, options: LinkPeerOptions) {
     const { clock, terms } = options
     this.#options = options
-    this.#connection = new LinkConnection(socket, head, {
+    this.#connection = new PeerConnection(socket, head, {
       clock,
       term: () => terms.highest,
       onMessage: (message) => this.#onMessage(message),
@@ -181,7 +181,7 @@ export class LinkPeer {
   }
 
   async #later(
-    place: Place,
+    place: ActiveReplica,
     id: number,
     answer: Promise<unknown>,
     { controller, untilMs }: Pick<Taken, 'controller' | 'untilMs'>,
@@ -199,7 +199,7 @@ export class LinkPeer {
     }
   }
 
-  async #follow(place: Place, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
+  async #follow(place: ActiveReplica, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
     const position = typeof after === 'string' ? positionFrom(after) : undefined
     if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'The position is not valid.'))
     if (!(await this.#options.changes.whenFrom(place)) || place.kind !== 'here' || this.#connection.isClosed) {
@@ -227,8 +227,8 @@ export class LinkPeer {
    * A failure because this replica is no longer active is not an answer. Closing the connection makes the follower
    * repeat the call on the next active replica.
    */
-  #failAt(place: Place, id: number, error: unknown): void {
-    const isOver = !isSamePlace(this.#options.places.now(), place)
+  #failAt(place: ActiveReplica, id: number, error: unknown): void {
+    const isOver = !isSameReplica(this.#options.places.now(), place)
     if (isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE') this.close()
     else this.#fail(id, error)
   }

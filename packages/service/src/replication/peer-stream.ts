@@ -3,8 +3,8 @@ import { textBytes } from '../groups/listing.ts'
 import { isAfter, textOf, type Position } from '../storage/position.ts'
 import type { Break } from '../groups/groups.ts'
 import type { Change, Entry, KeptChange } from '../watch/feed.ts'
-import type { LinkConnection } from './peer-connection.ts'
-import type { LinkBudget, LinkChanges, LinkServerOptions } from './peer-server.ts'
+import type { PeerConnection } from './peer-connection.ts'
+import type { PeerBudget, PeerChanges, PeerServerOptions } from './peer-server.ts'
 
 /** What a follower is sent: where its stream begins, a change, a renewal, or that something in between is missing. */
 export type Told =
@@ -22,7 +22,7 @@ const bytesPerDelivery = 1_024
  */
 export const mostChanged = 10_000
 
-export interface LinkStreamOptions extends Pick<LinkServerOptions, 'changes' | 'budget'> {
+export interface LinkStreamOptions extends Pick<PeerServerOptions, 'changes' | 'budget'> {
   readonly groups: LocalGroups
   /** Whether the follower wants renewals. */
   readonly renewals: boolean
@@ -32,8 +32,8 @@ export interface LinkStreamOptions extends Pick<LinkServerOptions, 'changes' | '
  * All changes, for one follower. Nothing is buffered for it alone: when it falls behind, it continues from the feed.
  */
 export class LinkStream {
-  readonly #connection: LinkConnection
-  readonly #changes: LinkChanges
+  readonly #connection: PeerConnection
+  readonly #changes: PeerChanges
   readonly #groups: LocalGroups
   /** The position of the last change sent. */
   #position: Position | undefined
@@ -41,7 +41,7 @@ export class LinkStream {
   #isEnded = false
   readonly #leave: () => void
 
-  constructor(connection: LinkConnection, { changes, budget, groups, renewals }: LinkStreamOptions) {
+  constructor(connection: PeerConnection, { changes, budget, groups, renewals }: LinkStreamOptions) {
     this.#connection = connection
     this.#changes = changes
     this.#groups = groups
@@ -112,7 +112,7 @@ export class LinkStream {
    * Charged to the subject that renews: a follower that wants renewals gets those of all groups. Only the newest
    * renewal matters, so one that cannot be sent now is left out.
    */
-  #onRenewal(change: Change, budget: LinkBudget): void {
+  #onRenewal(change: Change, budget: PeerBudget): void {
     if (this.#connection.unsentBytes >= mostUnreadBytes) return
     const { subject, lease } = change
     const units = Math.ceil((1 + textBytes(lease)) / bytesPerDelivery)

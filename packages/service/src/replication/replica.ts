@@ -57,10 +57,10 @@ import {
 import type { LocalGroups } from '../groups/local-groups.ts'
 import type { Position } from '../storage/position.ts'
 import type { Storage } from '../storage/storage.ts'
-import { HeardTerms } from './term-announcements.ts'
+import { TermAnnouncements } from './term-announcements.ts'
 import { ConfirmedHead } from './data-loss.ts'
-import { isSamePlace, nowhere, type Place, type Places } from './active-replica.ts'
-import { Reign, type EndOfReign, type GroupsOptions } from './active-term.ts'
+import { isSameReplica, nowhere, type ActiveReplica, type ActiveReplicas } from './active-replica.ts'
+import { ActiveTerm, type EndOfActiveTerm, type GroupsOptions } from './active-term.ts'
 
 /** An event of a replica, for logs and metrics. */
 export type ReplicaEvent =
@@ -68,7 +68,7 @@ export type ReplicaEvent =
   /** The storage lost confirmed data. Terms are skipped, and nothing is granted for a while. */
   | { readonly type: 'tail-lost'; readonly term: number; readonly heldMs: number }
   | { readonly type: 'serving'; readonly term: number; readonly tookMs: number }
-  | { readonly type: 'ended'; readonly term: number; readonly why: EndOfReign; readonly error: Error }
+  | { readonly type: 'ended'; readonly term: number; readonly why: EndOfActiveTerm; readonly error: Error }
 
 /** The options of {@link Replica}. */
 export interface ReplicaOptions {
@@ -99,7 +99,7 @@ export interface ReplicaOptions {
 
 const election = 'active'
 
-export class Replica implements Places {
+export class Replica implements ActiveReplicas {
   readonly #options: ReplicaOptions
   readonly #elector: Elector
   readonly #retryMs: number
@@ -107,9 +107,9 @@ export class Replica implements Places {
   readonly #confirmed: ConfirmedHead
   readonly #wakes = new Set<() => void>()
   readonly #over = new AbortController()
-  readonly #terms: HeardTerms
-  #reign: Reign | undefined
-  #place: Place = nowhere
+  readonly #terms: TermAnnouncements
+  #reign: ActiveTerm | undefined
+  #place: ActiveReplica = nowhere
   #campaign: Promise<void> | undefined
   #stopped: Promise<void> | undefined
 
@@ -120,7 +120,7 @@ export class Replica implements Places {
     this.#confirmed = new ConfirmedHead(options.restores ?? 0)
     this.#retryMs = resolveTimings(timings).retryIntervalMs
     this.#leaseMs = timings.leaseDurationMs
-    this.#terms = new HeardTerms({
+    this.#terms = new TermAnnouncements({
       clock,
       retryMs: this.#retryMs,
       signal: this.#over.signal,
@@ -191,16 +191,16 @@ export class Replica implements Places {
   }
 
   /** This call may be the first to notice a change, such as an expired lease, so it wakes all waiters. */
-  now(): Place {
+  now(): ActiveReplica {
     const place = this.#find()
-    if (isSamePlace(place, this.#place)) return this.#place
+    if (isSameReplica(place, this.#place)) return this.#place
     this.#place = place
     for (const wake of this.#wakes) wake()
     return place
   }
 
-  async changed(known: Place, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && isSamePlace(this.now(), known)) {
+  async changed(known: ActiveReplica, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && isSameReplica(this.now(), known)) {
       await new Promise<void>((resolve) => {
         const wake = () => {
           this.#wakes.delete(wake)
@@ -213,7 +213,7 @@ export class Replica implements Places {
     }
   }
 
-  #find(): Place {
+  #find(): ActiveReplica {
     const groups = this.#reign?.serving
     if (this.#reign && groups) return { kind: 'here', term: this.#reign.term, groups }
     const record = this.#elector.leader()
@@ -257,11 +257,11 @@ export class Replica implements Places {
     }
   }
 
-  #reignOf(leadership: Leadership): Reign {
+  #reignOf(leadership: Leadership): ActiveTerm {
     const { storage, clock, groups, onOpen, onEvent } = this.#options
     const { term } = leadership
     const startedMs = clock.monotonicMs()
-    const reign: Reign = new Reign(leadership, {
+    const reign: ActiveTerm = new ActiveTerm(leadership, {
       storage,
       clock,
       groups,

@@ -1,8 +1,8 @@
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
 
-/** The options of {@link HeardTerms}. */
-export interface HeardTermsOptions {
+/** The options of {@link TermAnnouncements}. */
+export interface TermAnnouncementsOptions {
   readonly clock: Clock
   /** How long to wait before the storage is read again after a failure. */
   readonly retryMs: number
@@ -30,8 +30,8 @@ export interface HeardTermsOptions {
  * swaps a head whose term is lower than its own. From then on, terms as high as the dropped one are verified *before*
  * they are accepted, so replicas that keep repeating it to each other end no further active term.
  */
-export class HeardTerms {
-  readonly #options: HeardTermsOptions
+export class TermAnnouncements {
+  readonly #options: TermAnnouncementsOptions
   #highest = 0
   /** Terms from here on are verified before they are accepted. */
   #doubtedFrom = Infinity
@@ -41,7 +41,7 @@ export class HeardTerms {
   #heard = 0
   #isChecking = false
 
-  constructor(options: HeardTermsOptions) {
+  constructor(options: TermAnnouncementsOptions) {
     this.#options = options
   }
 

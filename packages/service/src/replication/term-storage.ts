@@ -5,7 +5,7 @@ import type { ConfirmedHead } from './data-loss.ts'
  * The view of the storage that one active term uses. The storage itself stays open for the next term, which begins once
  * no call of this one is in flight.
  */
-export class LentStorage implements Storage {
+export class TermStorage implements Storage {
   readonly #storage: Storage
   readonly #confirmed: ConfirmedHead
   #underWay: Promise<unknown> | undefined

@@ -103,8 +103,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     ...ours,
     name: 'send everything again',
     file: 'replication/active-calls.ts',
-    find: 'if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone',
-    replace: 'if (error instanceof LinkError) return true',
+    find: 'if (error instanceof PeerError) return call.isRepeatable || !error.mayBeDone',
+    replace: 'if (error instanceof PeerError) return true',
     by: 'what may have been done and might undo what others did is not sent again',
   },
 ]

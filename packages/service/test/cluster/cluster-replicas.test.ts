@@ -3,8 +3,15 @@ import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { LinkClient } from '../../src/replication/peer-client.ts'
-import { linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from '../../src/replication/peer-authentication.ts'
+import { PeerClient } from '../../src/replication/peer-client.ts'
+import {
+  linkHeaders,
+  linkKeys,
+  linkPath,
+  newNonce,
+  proofOf,
+  protocol,
+} from '../../src/replication/peer-authentication.ts'
 import { textOf } from '../../src/storage/position.ts'
 import { claimOf, here, openCluster, openPair, type Replica, type TestCluster } from './test-cluster.ts'
 
@@ -118,10 +125,10 @@ test.for([
   expect(active.server.view().followers.map(({ replica }) => replica)).not.toContain('a')
 })
 
-async function connect(cluster: TestCluster, active: Replica, replica: string): Promise<LinkClient> {
+async function connect(cluster: TestCluster, active: Replica, replica: string): Promise<PeerClient> {
   const { clusterId, secret } = await cluster.storage.head()
   const self = { replica, address: 'http://127.0.0.1:1' }
-  const client = new LinkClient(active.address, {
+  const client = new PeerClient(active.address, {
     clusterId,
     secret: () => secret,
     terms: active.terms,

@@ -1,6 +1,6 @@
 /** Watchers of a follower: told of the same changes in the same order, whoever is active. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Place } from '../../src/replication/active-replica.ts'
+import type { ActiveReplica } from '../../src/replication/active-replica.ts'
 import type { Break } from '../../src/groups/groups.ts'
 import { isAfter, textOf, type Position } from '../../src/storage/position.ts'
 import type { Change } from '../../src/watch/feed.ts'
@@ -77,7 +77,7 @@ describe('the changes that a follower tells of', () => {
     const { active, next, follower } = await openThree()
     await caughtUp(active, next, follower)
     const heard = listen(follower)
-    const place = follower.places.now() as Place & { readonly kind: 'elsewhere' }
+    const place = follower.places.now() as ActiveReplica & { readonly kind: 'elsewhere' }
     follower.places.set({ kind: 'nowhere' })
     await lead(active, 'first')
     const link = follower.groups.linkTo(place)

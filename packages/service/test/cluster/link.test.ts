@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { LinkClient, type LinkClientOptions } from '../../src/replication/peer-client.ts'
-import { LinkServer } from '../../src/replication/peer-server.ts'
+import { PeerClient, type PeerClientOptions } from '../../src/replication/peer-client.ts'
+import { PeerServer } from '../../src/replication/peer-server.ts'
 import { FairQueue } from '../../src/fair-queue.ts'
 import { textOf } from '../../src/storage/position.ts'
 import { dns, makeAuthority, serverAuth } from '../auth/certificates.ts'
@@ -16,16 +16,16 @@ async function openActive(options: ReplicaOptions = {}): Promise<Replica> {
   return replicas[0] as Replica
 }
 
-function clientOf({ address, terms }: Pick<Replica, 'address' | 'terms'>, more: Partial<LinkClientOptions> = {}) {
+function clientOf({ address, terms }: Pick<Replica, 'address' | 'terms'>, more: Partial<PeerClientOptions> = {}) {
   const self = { replica: 'client', address: 'http://127.0.0.1:1' }
   const options = { clusterId: 'cluster', secret: () => 'secret', terms, clock: systemClock, self, ...more }
-  const client = new LinkClient(address, options)
+  const client = new PeerClient(address, options)
   onTestFinished(() => client.close())
   return client
 }
 
 const soon = { deadlineMs: 5_000 }
-const ask = (client: LinkClient) => client.call('leader', ['jobs'], soon)
+const ask = (client: PeerClient) => client.call('leader', ['jobs'], soon)
 
 describe('a replica', () => {
   test('with the secret is answered', async () => {
@@ -34,7 +34,7 @@ describe('a replica', () => {
 
   test('with another secret, or of another cluster, is refused, and nothing was done', async () => {
     const active = await openActive()
-    const refused = { name: 'LinkError', mayBeDone: false }
+    const refused = { name: 'PeerError', mayBeDone: false }
     await expect(ask(clientOf(active, { secret: () => 'other' }))).rejects.toMatchObject({
       ...refused,
       message: expect.stringContaining('401') as string,
@@ -95,7 +95,7 @@ describe('a replica', () => {
       budget: { deliver: () => true, work: () => {} },
       active: () => undefined,
     }
-    expect(() => new LinkServer({ ...options, host: '0.0.0.0' })).toThrow(TypeError)
+    expect(() => new PeerServer({ ...options, host: '0.0.0.0' })).toThrow(TypeError)
   })
 
   test('is answered over TLS, if its certificate is from an authority that the other one knows', async () => {
@@ -131,7 +131,7 @@ describe('a replica', () => {
     const ghost = client.call('campaign', [claimOf('ghost')], { ...soon, signal: caller.signal })
     const other = ask(client)
     caller.abort()
-    await expect(ghost).rejects.toMatchObject({ name: 'LinkError', mayBeDone: false })
+    await expect(ghost).rejects.toMatchObject({ name: 'PeerError', mayBeDone: false })
     expect(await other).toMatchObject({ highestTerm: 0 })
   })
 })
@@ -275,7 +275,7 @@ test('a subject whose calls fill its share of the connection is refused, and the
   await expect(call('fifth')).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   const followed = client.follow(textOf(active.hub.feed.position), false, 5_000).catch((error: unknown) => error)
   client.close()
-  expect(await followed).toMatchObject({ name: 'LinkError' })
+  expect(await followed).toMatchObject({ name: 'PeerError' })
   await outcomes
 })
 
@@ -285,7 +285,7 @@ test('a call that is not answered in time fails, and what came of it is not know
   await ask(client)
   active.proxy.set('hold', 'to-client')
   const late = client.call('leader', ['jobs'], { deadlineMs: 20 })
-  await expect(late).rejects.toMatchObject({ name: 'LinkError', mayBeDone: true })
+  await expect(late).rejects.toMatchObject({ name: 'PeerError', mayBeDone: true })
   active.proxy.set('pass')
   expect(await ask(client)).toMatchObject({ highestTerm: 0 })
 })

@@ -1,7 +1,14 @@
 import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from '../../src/replication/peer-authentication.ts'
+import {
+  linkHeaders,
+  linkKeys,
+  linkPath,
+  newNonce,
+  proofOf,
+  protocol,
+} from '../../src/replication/peer-authentication.ts'
 
 /** One who speaks the link's language, and says whatever the test wants. */
 export interface RawPeer {

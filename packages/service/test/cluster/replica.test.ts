@@ -2,7 +2,7 @@
 import { memoryStore, type LeaseStore } from 'tenure'
 import { fakeClock } from 'tenure/testing'
 import { describe, expect, test } from 'vitest'
-import type { Place } from '../../src/replication/active-replica.ts'
+import type { ActiveReplica } from '../../src/replication/active-replica.ts'
 import type { Loaded } from '../../src/storage/storage.ts'
 import { batchAfter, read } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
@@ -314,7 +314,7 @@ describe('a place', () => {
     const two = start('two')
     await clock.advance(100)
     const known = two.now()
-    const seen: Place[] = []
+    const seen: ActiveReplica[] = []
     const wait = async () => {
       await two.changed(known, signal)
       seen.push(two.now())

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { Replica } from '../../src/replication/replica.ts'
-import { Terms } from '../../src/replication/highest-term.ts'
+import { HighestTerm } from '../../src/replication/highest-term.ts'
 import { open } from './scene.ts'
 
 test('a term that was nobody’s is passed on to no other replica once that is known, however often it is heard', async () => {
   const { clock, start } = open()
   const one: Replica = start('one', { onForgotten: (term) => terms.forget(term) })
-  const terms: Terms = new Terms(one, (term) => one.sawTerm(term))
+  const terms: HighestTerm = new HighestTerm(one, (term) => one.sawTerm(term))
   await clock.advance(10)
   expect(terms.highest).toBe(1)
   terms.saw(1e15)

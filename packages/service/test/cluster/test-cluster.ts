@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts'
 import * as clusterGroups from '../../src/replication/cluster-groups.ts'
 import { ClusterReplicas } from '../../src/replication/cluster-replicas.ts'
 import * as linkServer from '../../src/replication/peer-server.ts'
-import type { Place, Places } from '../../src/replication/active-replica.ts'
+import type { ActiveReplica, ActiveReplicas } from '../../src/replication/active-replica.ts'
 import * as terms from '../../src/replication/highest-term.ts'
 import * as errors from '../../src/errors.ts'
 import { FairQueue } from '../../src/fair-queue.ts'
@@ -27,20 +27,20 @@ type ClusterGroups = clusterGroups.ClusterGroups
 type LocalGroups = localGroups.LocalGroups
 
 /** Who is active, as the test has it. */
-export class TestPlaces implements Places {
-  #place: Place = { kind: 'nowhere' }
+export class TestPlaces implements ActiveReplicas {
+  #place: ActiveReplica = { kind: 'nowhere' }
   #waiting = new Set<() => void>()
 
-  now(): Place {
+  now(): ActiveReplica {
     return this.#place
   }
 
-  set(place: Place): void {
+  set(place: ActiveReplica): void {
     this.#place = place
     for (const wake of this.#waiting) wake()
   }
 
-  changed(known: Place, signal: AbortSignal): Promise<void> {
+  changed(known: ActiveReplica, signal: AbortSignal): Promise<void> {
     if (known !== this.#place || signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
       const wake = () => {
@@ -89,7 +89,7 @@ class Reign implements Authority {
 export interface ReplicaOptions {
   readonly clock?: Clock
   readonly groups?: Partial<localGroups.LocalGroupsOptions>
-  readonly server?: Partial<linkServer.LinkServerOptions>
+  readonly server?: Partial<linkServer.PeerServerOptions>
   readonly client?: Partial<clusterGroups.ClusterGroupsOptions>
   readonly modules?: Modules
   /** Followers get no changes before it. */
@@ -102,10 +102,10 @@ export interface Replica {
   readonly places: TestPlaces
   /** Between followers and this one. */
   readonly proxy: Proxy
-  readonly terms: terms.Terms
+  readonly terms: terms.HighestTerm
   readonly groups: ClusterGroups
   readonly hub: hubs.Hub
-  readonly server: linkServer.LinkServer
+  readonly server: linkServer.PeerServer
   readonly replicas: ClusterReplicas
   /** Terms that others knew of, and this one did not. */
   readonly higher: number[]
@@ -136,7 +136,7 @@ export class TestCluster {
     const head = await this.storage.head()
     const places = new TestPlaces()
     const higher: number[] = []
-    const known = new made.terms.Terms(places, (term) => higher.push(term) > 0)
+    const known = new made.terms.HighestTerm(places, (term) => higher.push(term) > 0)
     const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms: known, clock }
     const position = positionOf(head)
     // The port is known only when it listens.
@@ -152,7 +152,7 @@ export class TestCluster {
       budget,
     })
     const { changes } = groups
-    const server = new made.linkServer.LinkServer({
+    const server = new made.linkServer.PeerServer({
       ...shared,
       port: 0,
       fairQueue,

@@ -147,7 +147,7 @@ function endedGroup(more: { readonly carry?: string; readonly metadata?: string 
 /** A room for connections, and connections that tell whether they were closed. */
 function roomScene({ connectionRoom }: Modules) {
   let ms = 0
-  const room = new connectionRoom.ConnectionRoom({
+  const room = new connectionRoom.ConnectionLimiter({
     most: 100,
     mostUnknown: 50,
     mostPerAddress: 80,
@@ -421,7 +421,7 @@ export const checks: readonly Check[] = [
     async run({ renewalNews }) {
       const clock = fakeClock()
       const reported: number[] = []
-      const news = new renewalNews.RenewalNews(clock, () => void reported.push(clock.monotonicMs()))
+      const news = new renewalNews.RenewalEvents(clock, () => void reported.push(clock.monotonicMs()))
       const begunMs = clock.monotonicMs()
       const renewed = { ended: false } as unknown as GroupLease
       for (let count = 0; count < 250; count++) {

@@ -3,9 +3,9 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { fakeClock } from 'tenure/testing'
-import type { LinkChanges } from '../../src/replication/peer-server.ts'
-import type { Place, Places } from '../../src/replication/active-replica.ts'
-import type { Terms } from '../../src/replication/highest-term.ts'
+import type { PeerChanges } from '../../src/replication/peer-server.ts'
+import type { ActiveReplica, ActiveReplicas } from '../../src/replication/active-replica.ts'
+import type { HighestTerm } from '../../src/replication/highest-term.ts'
 import type { Change } from '../../src/watch/feed.ts'
 import type { Follower, GroupStanding, LeaseView } from '../../src/groups/groups.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
@@ -70,11 +70,11 @@ function activeScene({ fairQueue, linkPeer }: Modules, groups: Partial<LocalGrou
   const queue = new fairQueue.FairQueue(loop)
   const place = { kind: 'here', term: 1, groups: groups as LocalGroups } as const
   const clock = fakeClock()
-  const peer = new linkPeer.LinkPeer(socket as unknown as Socket, Buffer.alloc(0), {
+  const peer = new linkPeer.PeerSession(socket as unknown as Socket, Buffer.alloc(0), {
     places: { now: () => place, changed: async () => {} },
-    terms: { highest: 1, saw() {} } as unknown as Terms,
+    terms: { highest: 1, saw() {} } as unknown as HighestTerm,
     clock,
-    changes: {} as LinkChanges,
+    changes: {} as PeerChanges,
     fairQueue: queue,
     budget: { work: (_subject, units) => work(units), deliver: () => true },
     proof: 'proof',
@@ -187,7 +187,7 @@ export const linkChecks: readonly Check[] = [
       const clock = fakeClock()
       let ms = 0
       let read = 0
-      const connection = new linkConnection.LinkConnection(socket as unknown as Socket, Buffer.alloc(0), {
+      const connection = new linkConnection.PeerConnection(socket as unknown as Socket, Buffer.alloc(0), {
         clock: { ...clock, monotonicMs: () => ms },
         term: () => 1,
         onMessage: () => {
@@ -210,8 +210,8 @@ export const linkChecks: readonly Check[] = [
   {
     name: 'a follower holds so many calls of a subject while nobody is active, and those of others too',
     async run({ activeCalls }) {
-      const nowhere: Place = { kind: 'nowhere' }
-      const places: Places = { now: () => nowhere, changed: () => new Promise(() => {}) }
+      const nowhere: ActiveReplica = { kind: 'nowhere' }
+      const places: ActiveReplicas = { now: () => nowhere, changed: () => new Promise(() => {}) }
       const options = { places, clock: fakeClock() } as unknown as ConstructorParameters<
         Modules['activeCalls']['ActiveCalls']
       >[0]
@@ -253,7 +253,7 @@ export const linkChecks: readonly Check[] = [
       const changes = {
         follow: (given: Follower) => ((follower = given), () => {}),
         feed: { after: () => [], position },
-      } as unknown as LinkChanges
+      } as unknown as PeerChanges
       const connection = { unsentBytes: 0, queue: (_part: string, json: string) => void told.push(json) }
       const stream = new linkStream.LinkStream(connection as never, {
         changes,

@@ -236,7 +236,7 @@ export const fairnessMutations: readonly (Mutation & { readonly by: string })[] 
   {
     name: 'refuse a revocation when all bytes are used',
     file: 'groups/group-bytes.ts',
-    find: ' || isOwnGroup(group.id)) return undefined',
+    find: ' || isReservedGroup(group.id)) return undefined',
     replace: ') return undefined',
     by: 'a token is revoked even when no bytes are left',
   },

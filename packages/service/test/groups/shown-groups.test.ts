@@ -1,7 +1,7 @@
 import { fakeClock } from 'tenure/testing'
 import { expect, test } from 'vitest'
 import { Group, GroupLease } from '../../src/groups/group.ts'
-import { mostShown, ShownGroups } from '../../src/groups/group-metrics.ts'
+import { mostShown, GroupMetrics } from '../../src/groups/group-metrics.ts'
 import { held, open, pass } from './scene.ts'
 
 const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
@@ -35,7 +35,7 @@ test('a group that was named has figures before anybody campaigns, and they foll
 
 test('a lease that has run out is over by the clock, and its end counts from then even if it is written later', async () => {
   const clock = fakeClock()
-  const shown = new ShownGroups(['jobs'], clock)
+  const shown = new GroupMetrics(['jobs'], clock)
   const lease = groupWithLease('jobs', clock.monotonicMs() + 5_000)
   shown.add(lease.group)
   shown.changed(lease.group)
@@ -72,7 +72,7 @@ test('a group that was defined is shown although nobody ever led it, and a delet
 })
 
 test('a thousand groups have figures; more are left out and counted until there is room', () => {
-  const shown = new ShownGroups(['all-*', 'named'], fakeClock())
+  const shown = new GroupMetrics(['all-*', 'named'], fakeClock())
   // Not in the order of their names: those that came first stay.
   const groups = Array.from({ length: mostShown + 3 }, (_, index) => new Group(`all-${9_999 - index}`, 1))
   for (const group of [...groups, ...groups]) shown.add(group)

@@ -1,4 +1,4 @@
-import type { Weather } from '../../../tenure/src/simulation/link.ts'
+import type { NetworkCondition } from '../../../tenure/src/simulation/link.ts'
 import type { Machine } from '../../../tenure/src/simulation/machine.ts'
 import type { Client, Roads } from './client.ts'
 import type { ReplicaProcess } from './replica-process.ts'
@@ -79,7 +79,7 @@ export class Faults {
     const forMs = random.magnitude(leaseMs / 30, leaseMs * 4)
     this.counts[kind] = (this.counts[kind] ?? 0) + 1
     timeline.add(world.nowMs, 'FAULT', `${kind} of ${name} for ${Math.round(forMs)} ms`)
-    const storm = (change: Partial<Weather>) => link.storm(change, forMs)
+    const storm = (change: Partial<NetworkCondition>) => link.storm(change, forMs)
     switch (kind) {
       case 'crash':
         machine.crash()

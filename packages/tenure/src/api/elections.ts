@@ -1,7 +1,7 @@
 import { messageOf } from '@tenure/internal/message'
 import { isName } from '@tenure/internal/names'
 import { systemClock, type Clock } from '../common/clock.ts'
-import type { ElectionPast } from '../engine/election-log.ts'
+import type { LogHistory } from '../engine/election-log.ts'
 import { Elector } from '../engine/elector.ts'
 import { show } from '../common/errors.ts'
 import type { Observer } from '../engine/events.ts'
@@ -75,7 +75,7 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
   const isObserved = log === undefined && observer?.onEvent !== undefined
   const held = new Map<K, Elector>()
   const trying = new Set<Elector>()
-  const pasts = new Map<K, ElectionPast>()
+  const pasts = new Map<K, LogHistory>()
   let closed = false
   let tries = 0
 
@@ -150,7 +150,7 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
   }
 }
 
-function pastOf<K>(pasts: Map<K, ElectionPast>, key: K): ElectionPast {
+function pastOf<K>(pasts: Map<K, LogHistory>, key: K): LogHistory {
   const past = pasts.get(key) ?? {}
   pasts.delete(key)
   pasts.set(key, past)

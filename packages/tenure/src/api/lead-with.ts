@@ -3,7 +3,7 @@ import type { Leadership } from '../engine/leadership.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 
 /** How to campaign, and how to treat a loss. */
-export interface Course<T> {
+export interface LeadPlan<T> {
   readonly signal?: AbortSignal | undefined
   readonly until?: StartOptions['until']
   readonly onLoss: 'campaign' | 'throw'
@@ -24,7 +24,7 @@ type Settled<T> = { readonly value: T } | { readonly error: unknown }
 /** Runs work while an elector leads. Starts the elector, and stops it before this settles. */
 export async function leadWith<T>(
   elector: Elector,
-  { signal, until, onLoss, answerOf, trustsWork }: Course<T>,
+  { signal, until, onLoss, answerOf, trustsWork }: LeadPlan<T>,
   work: (leadership: Leadership) => Promise<T> | T,
 ): Promise<T> {
   signal?.throwIfAborted()

@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import { systemClock, type Clock } from '../common/clock.ts'
 import { Elector } from '../engine/elector.ts'
@@ -9,7 +9,7 @@ import type { Leadership } from '../engine/leadership.ts'
 import { checkBoolean } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
 import { checkDuration } from '../engine/timings.ts'
-import { holderOf, KnownLeader, type SeenLease } from './leader-tracker.ts'
+import { holderOf, LeaderTracker, type ObservedLease } from './leader-tracker.ts'
 import {
   checkCallbacks,
   leaderElectorNames,
@@ -17,7 +17,7 @@ import {
   type LeaderCallbacks,
   type LeaderElectorOptions,
 } from './leader-elector-options.ts'
-import { leasePlaceOf, type LeasePlace } from './lease-client.ts'
+import { leasePlaceOf, type LeaseBackend } from './lease-client.ts'
 import { checkIdentity, electionOf } from './lease-election.ts'
 
 /** The result of {@link LeaderElector.healthCheck}, for a liveness probe. */
@@ -40,10 +40,10 @@ export interface Health {
  */
 export class LeaderElector {
   readonly #elector: Elector
-  readonly #place: LeasePlace
+  readonly #place: LeaseBackend
   readonly #callbacks: LeaderCallbacks
   readonly #clock: Clock
-  readonly #leader: KnownLeader
+  readonly #leader: LeaderTracker
   /** When the lease expires under which this replica started its work. */
   #heldUntilMs = 0
   #started = false
@@ -74,7 +74,7 @@ export class LeaderElector {
       log: options.log,
     })
     this.#elector.onEvent = (event) => this.#on(event)
-    this.#leader = new KnownLeader({
+    this.#leader = new LeaderTracker({
       clock: this.#clock,
       // If both replicas must poll, the next acquire may come one and a half periods after the release, and a read one
       // period after that.
@@ -171,7 +171,7 @@ export class LeaderElector {
     }
   }
 
-  #leaseSeen(): SeenLease | undefined {
+  #leaseSeen(): ObservedLease | undefined {
     const seen = this.#elector.leaseSeen()
     // The last record may show this replica's own lease, which it has lost or which has expired.
     const isOver = seen?.record.term === this.#leadership?.term && this.#leadership?.drainMs() === 0
@@ -183,7 +183,7 @@ export class LeaderElector {
   }
 
   #callBack(name: string, callback: () => unknown): void {
-    contain(callback, (cause) => {
+    callSafely(callback, (cause) => {
       const error = new TenureError(
         'WORK_FAILED',
         `The callback ${name} of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`,

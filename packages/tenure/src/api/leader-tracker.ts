@@ -2,13 +2,13 @@ import type { Clock, Timer } from '../common/clock.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 
 /** The lease as last observed, and the time until it expires if it is not renewed. */
-export interface SeenLease {
+export interface ObservedLease {
   readonly record: LeaseRecord
   readonly leftMs: number
 }
 
 /** The holder of a lease. Empty if the lease has expired or was released. */
-export function holderOf(lease: SeenLease | undefined): string {
+export function holderOf(lease: ObservedLease | undefined): string {
   return lease && !lease.record.released && lease.leftMs > 0 ? lease.record.holder : ''
 }
 
@@ -17,10 +17,10 @@ export function holderOf(lease: SeenLease | undefined): string {
  * after it was released. The next leader usually follows immediately, so a handover does not count as a time without a
  * leader.
  */
-export class KnownLeader {
+export class LeaderTracker {
   readonly #clock: Clock
   readonly #graceMs: number
-  readonly #lease: () => SeenLease | undefined
+  readonly #lease: () => ObservedLease | undefined
   readonly #onChange: (identity: string) => void
   #reported = ''
   #untilMs = -Infinity
@@ -30,7 +30,7 @@ export class KnownLeader {
   constructor(options: {
     readonly clock: Clock
     readonly graceMs: number
-    lease(): SeenLease | undefined
+    lease(): ObservedLease | undefined
     onChange(identity: string): void
   }) {
     this.#clock = options.clock

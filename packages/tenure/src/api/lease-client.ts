@@ -11,7 +11,7 @@ import { kubernetesStore } from '../stores/kubernetes/index.ts'
 import type { LeaderElectorOptions, LeaseElectorOptions } from './leader-elector-options.ts'
 
 /** Where the lease of a LeaderElector is kept, and the recorder of its Events. */
-export interface LeasePlace {
+export interface LeaseBackend {
   readonly store: LeaseStore
   readonly events?: EventRecorder | undefined
   /** Closes what was opened for this elector alone. */
@@ -22,7 +22,7 @@ export interface LeasePlace {
  * Returns the store in the options, or creates one for their client. `report` receives errors of Events that could not
  * be written.
  */
-export function leasePlaceOf(options: LeaderElectorOptions, report: (error: unknown) => void): LeasePlace {
+export function leasePlaceOf(options: LeaderElectorOptions, report: (error: unknown) => void): LeaseBackend {
   if (options.client !== undefined) return onClient(options, report)
   const clients = 'inCluster(), fromKubeConfig() or a KubeConfig of @kubernetes/client-node'
   const { store, recordEvents }: { store: LeaseStore; recordEvents?: unknown } = options
@@ -32,7 +32,7 @@ export function leasePlaceOf(options: LeaderElectorOptions, report: (error: unkn
   return { store, close: async () => undefined }
 }
 
-function onClient(options: LeaseElectorOptions, report: (error: unknown) => void): LeasePlace {
+function onClient(options: LeaseElectorOptions, report: (error: unknown) => void): LeaseBackend {
   const { leaseName, leaseNamespace, clock, recordEvents = false } = options
   if (options.store !== undefined) throw invalidOption('store', options.store, 'it cannot be combined with a client')
   checkName('leaseName', leaseName)

@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import { Elector, electorNames, type ElectorOptions, type StartOptions } from '../engine/elector.ts'
 import { fullName, invalidOption, TenureError } from '../common/errors.ts'
@@ -137,7 +137,7 @@ export class Manager {
 
   #on(event: ElectionEvent): void {
     if (event.type !== 'error' && event.type !== 'renew-failed') return
-    contain(
+    callSafely(
       () => this.onError?.(event.error),
       (cause) => {
         const text = `The onError callback of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`

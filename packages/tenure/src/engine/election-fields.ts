@@ -5,7 +5,16 @@
  *
  * Each function returns its argument with every field passed through `fields`, which may be a writer or a reader.
  */
-import type { Attempt, ElectionState, Ending, Flight, Grant, OwnAttempt, Sight, View } from './election-state.ts'
+import type {
+  Attempt,
+  ElectionState,
+  Ending,
+  PendingCall,
+  Grant,
+  OwnAttempt,
+  ObservedVersion,
+  LeaseObservation,
+} from './election-state.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
 /** The possible meanings of a field. A field that passes through none of these is informational or constant. */
@@ -110,11 +119,11 @@ function ownWith(fields: Fields, { id, seen, sent }: OwnAttempt): OwnAttempt {
   return { id: fields.attempt(id), seen: fields.each(seen, markWith), sent: fields.each(sent, markWith) }
 }
 
-export function sightWith(fields: Fields, { key, atMs }: Sight): Sight {
+export function sightWith(fields: Fields, { key, atMs }: ObservedVersion): ObservedVersion {
   return { key: fields.sight(key), atMs: fields.moment(atMs) }
 }
 
-function flightWith(fields: Fields, flight: Flight): Flight {
+function flightWith(fields: Fields, flight: PendingCall): PendingCall {
   return {
     id: fields.call(flight.id),
     verb: fields.value(flight.verb),
@@ -135,7 +144,7 @@ function attemptWith(fields: Fields, attempt: Attempt): Attempt {
   }
 }
 
-function viewWith(fields: Fields, view: View): View {
+function viewWith(fields: Fields, view: LeaseObservation): LeaseObservation {
   return {
     record: fields.maybe(view.record, recordWith),
     seenAtMs: fields.moment(view.seenAtMs),

@@ -4,10 +4,10 @@ import type { Clock } from '../common/clock.ts'
 import { fullName, isTenureError, type LeadershipLostError } from '../common/errors.ts'
 import type { EventBody } from './events.ts'
 import type { Log } from '../log/log.ts'
-import { inWords, LogLines, type LineOptions } from '../log/rate-limited-log.ts'
+import { formatDuration, LogLines, type LineOptions } from '../log/rate-limited-log.ts'
 
 /** How an election is named in the log. */
-export interface LoggedElection {
+export interface ElectionName {
   readonly election: string
   readonly namespace?: string | undefined
   readonly identity?: string | undefined
@@ -17,7 +17,7 @@ export interface LoggedElection {
  * What later log lines need to know about earlier ones. Electors for the same key share it if each of them makes only
  * one try.
  */
-export interface ElectionPast {
+export interface LogHistory {
   outage?: Outage | undefined
   /** When leadership was lost. Undefined if it has been regained since. */
   lostAtMs?: number | undefined
@@ -65,18 +65,18 @@ const verbs: Readonly<Record<string, string>> = {
  * It also remembers the store's last error, which becomes the cause of a loss.
  */
 export class ElectionLog {
-  readonly #of: LoggedElection
+  readonly #of: ElectionName
   readonly #clock: Clock
   /** Undefined if an observer receives the events instead. */
   readonly #lines: LogLines | undefined
   /** Logs errors that the observer itself throws, because they cannot be reported to that observer. */
   readonly #ofListeners: LogLines | undefined
   readonly #hasTerms: boolean
-  #past: ElectionPast = {}
+  #past: LogHistory = {}
   #isOpen = false
 
   constructor(
-    of: LoggedElection,
+    of: ElectionName,
     options: { clock: Clock; log: Log | false | undefined; isObserved: boolean; hasTerms: boolean },
   ) {
     const { clock, log, isObserved, hasTerms } = options
@@ -93,7 +93,7 @@ export class ElectionLog {
   }
 
   /** Continues the log of an earlier elector for the same key. */
-  continue(past: ElectionPast): void {
+  continue(past: LogHistory): void {
     this.#past = past
   }
 
@@ -137,7 +137,7 @@ export class ElectionLog {
     this.#lines.tick(nowMs)
     if (!isOver || outage.reported.size === 0) return
     const calls = outage.failures === 1 ? 'one call' : `${outage.failures} calls`
-    const lasted = inWords(nowMs - outage.sinceMs)
+    const lasted = formatDuration(nowMs - outage.sinceMs)
     this.#write('warn', `the store answers again after ${lasted} (${calls} for ${this.#name} failed)`)
   }
 
@@ -187,7 +187,7 @@ export class ElectionLog {
     const { lostAtMs } = this.#past
     this.#past.lostAtMs = undefined
     if (lostAtMs === undefined) return this.#write('info', `this process leads ${this.#name}${this.#inTerm(term)}`)
-    const afterwards = inWords(this.#clock.monotonicMs() - lostAtMs)
+    const afterwards = formatDuration(this.#clock.monotonicMs() - lostAtMs)
     this.#write('warn', `this process leads ${this.#name} again${this.#inTerm(term)} after ${afterwards}`)
   }
 
@@ -202,7 +202,7 @@ export class ElectionLog {
     if (isKnown && atMs - outage.reportedAtMs < remindMs) return
     if (!isKnown) reported.add(kind)
     outage.reportedAtMs = atMs
-    const lasting = `the store still fails after ${inWords(atMs - sinceMs)}: ${failures} calls for ${this.#name} failed, the last with: ${message}`
+    const lasting = `the store still fails after ${formatDuration(atMs - sinceMs)}: ${failures} calls for ${this.#name} failed, the last with: ${message}`
     this.#write('warn', isKnown ? lasting : `${verbs[verb] ?? verb} ${this.#name} failed: ${message}`)
   }
 

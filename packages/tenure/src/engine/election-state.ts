@@ -19,7 +19,7 @@ export interface Settings extends Timings {
 }
 
 /** Why an elector stopped on its own: another process's record, or a call that failed. */
-export type GaveUp = { readonly record: LeaseRecord | undefined } | { readonly error: unknown }
+export type StopCause = { readonly record: LeaseRecord | undefined } | { readonly error: unknown }
 
 /**
  * The time and the randomness of an input. `fresh` returns a unique name. It uses nothing that clones of this process
@@ -94,7 +94,7 @@ export interface OwnAttempt {
 }
 
 /** A contender's latest observation: a record, or the absence of one although a term was granted. */
-export interface View {
+export interface LeaseObservation {
   readonly record: LeaseRecord | undefined
   /** When this version was first observed. Observing it again never changes this time (I10). */
   readonly seenAtMs: number
@@ -104,7 +104,7 @@ export interface View {
 }
 
 /** When a version was first observed. */
-export interface Sight {
+export interface ObservedVersion {
   readonly key: string
   readonly atMs: number
 }
@@ -122,7 +122,7 @@ export interface Attempt {
 }
 
 /** The pending store call. `sentAtMs` counts sleep, `startedAtMs` does not. */
-export interface Flight {
+export interface PendingCall {
   readonly id: number
   readonly verb: Call['verb']
   readonly sentAtMs: number
@@ -161,13 +161,13 @@ export interface ElectionState {
   readonly own: readonly OwnAttempt[]
   readonly calls: number
   readonly work: number
-  readonly flight: Flight | undefined
+  readonly flight: PendingCall | undefined
   readonly attempt: Attempt | undefined
-  readonly view: View | undefined
+  readonly view: LeaseObservation | undefined
   /** Recently observed versions, so that a replayed one is recognized. */
-  readonly seen: readonly Sight[]
+  readonly seen: readonly ObservedVersion[]
   /** The version in the store's last answer. It is kept separately so that many replayed events cannot evict it. */
-  readonly confirmed: Sight | undefined
+  readonly confirmed: ObservedVersion | undefined
   readonly repliedAtMs: number
   /** When the first write was sent that failed since the store last accepted writes. Undefined if none failed. */
   readonly writeFailedAtMs: number | undefined
@@ -181,7 +181,7 @@ export interface ElectionState {
   readonly refusals: number
   readonly cooldownUntilMs: number
   readonly stopUntilMs: number | undefined
-  readonly gaveUp: GaveUp | undefined
+  readonly gaveUp: StopCause | undefined
   readonly watch: 'closed' | 'open' | 'broken'
   readonly rewatchAtMs: number
   readonly grant: Grant | undefined
@@ -190,7 +190,7 @@ export interface ElectionState {
 }
 
 /** The mutable state inside one step. */
-export type Draft = { -readonly [K in keyof ElectionState]: ElectionState[K] }
+export type MutableState = { -readonly [K in keyof ElectionState]: ElectionState[K] }
 
 /** The state before `start`. */
 export function initialState(settings: Settings): ElectionState {
@@ -259,7 +259,7 @@ export function beliefEndOf({ grant, settings }: ElectionState): number {
  * Whether a renewal can still write a checkpoint: while leading, and while renewals continue for work that is winding
  * down. That work has not settled, so its lease has not been released.
  */
-export function canCarry(s: ElectionState, heldMs: number): boolean {
+export function canWriteCheckpoint(s: ElectionState, heldMs: number): boolean {
   const { ending } = s
   const windsDown = s.phase === 'ending' && ending?.voluntary && ending.releaseUntilMs === undefined && s.work > 0
   return (s.phase === 'leading' || windsDown === true) && heldMs < deadlineOf(s)

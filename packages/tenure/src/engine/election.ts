@@ -20,24 +20,24 @@
 import { messageOf } from '@tenure/internal/message'
 import { isAnswer } from '@tenure/internal/store-answers'
 import {
-  canCarry,
+  canWriteCheckpoint,
   deadlineOf,
   isWatching,
   shareOf,
   type Attempt,
   type Call,
-  type Draft,
+  type MutableState,
   type Effect,
   type ElectionState,
   type Ending,
-  type Flight,
-  type GaveUp,
+  type PendingCall,
+  type StopCause,
   type Grant,
   type Input,
   type OwnAttempt,
   type Settings,
-  type Sight,
-  type View,
+  type ObservedVersion,
+  type LeaseObservation,
 } from './election-state.ts'
 import { isTenureError, TenureError, type LossReason } from '../common/errors.ts'
 import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
@@ -63,7 +63,7 @@ const slowerBy = 1.5
 
 /** One step of the algorithm. */
 export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
-  const s: Draft = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
+  const s: MutableState = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
   const effects = new Effects(input)
   // I1, I5: a belief that has expired ends before the input is processed, whatever the input says.
   endIfOver(s, effects)
@@ -74,7 +74,7 @@ export function step(state: ElectionState, input: Input): { state: ElectionState
   return { state: s, effects: effects.list }
 }
 
-function endIfOver(s: Draft, effects: Effects): void {
+function endIfOver(s: MutableState, effects: Effects): void {
   if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
 }
 
@@ -102,7 +102,7 @@ class Effects {
   }
 }
 
-function take(s: Draft, effects: Effects, input: Input): void {
+function take(s: MutableState, effects: Effects, input: Input): void {
   switch (input.type) {
     case 'start':
       if (s.phase !== 'idle') return
@@ -118,7 +118,7 @@ function take(s: Draft, effects: Effects, input: Input): void {
       if (s.ending) s.ending = { ...s.ending, told: true }
       return
     case 'carry':
-      if (!s.grant || !canCarry(s, heldNow(s))) return
+      if (!s.grant || !canWriteCheckpoint(s, heldNow(s))) return
       s.carry = input.text
       if (!s.flight) s.grant = { ...s.grant, renewAtMs: heldNow(s) }
       return
@@ -161,11 +161,16 @@ function take(s: Draft, effects: Effects, input: Input): void {
  * How long an answer took, at most one lease duration. If this process was paused, the wait says nothing about the
  * store.
  */
-function tookMs(s: Draft, { startedAtMs, verb }: Flight): number {
+function tookMs(s: MutableState, { startedAtMs, verb }: PendingCall): number {
   return Math.min(s.nowMs - startedAtMs, s.settings.leaseDurationMs) / (verb === 'acquire' ? 2 : 1)
 }
 
-function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {
+function settleCall(
+  s: MutableState,
+  effects: Effects,
+  flight: PendingCall,
+  input: Extract<Input, { call: number }>,
+): void {
   if (flight.verb === 'renew') {
     if (input.type === 'answer') return renewAnswered(s, effects, flight, input.outcome)
     if (input.type === 'failed') return renewFailed(s, effects, flight, input.error)
@@ -183,17 +188,17 @@ function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<I
   if (overtaken && !s.flight) s.tryAtMs = s.nowMs
 }
 
-function showsSame(one: View, other: View | undefined): boolean {
+function showsSame(one: LeaseObservation, other: LeaseObservation | undefined): boolean {
   return one.record?.version === other?.record?.version && one.record?.released === other?.record?.released
 }
 
-function abandonedReleased(s: Draft, effects: Effects, outcome: Outcome): void {
+function abandonedReleased(s: MutableState, effects: Effects, outcome: Outcome): void {
   observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
   paceRefusals(s, effects)
 }
 
 /** Does what is due now. All such decisions are made here, so that no input can skip one. */
-function proceed(s: Draft, effects: Effects): void {
+function proceed(s: MutableState, effects: Effects): void {
   if (s.phase === 'leading') renewIfDue(s, effects)
   if (s.phase === 'ending') windDown(s, effects)
   if (s.phase === 'standby') contend(s, effects)
@@ -201,7 +206,7 @@ function proceed(s: Draft, effects: Effects): void {
 
 // Contending
 
-function enterStandby(s: Draft, effects: Effects): void {
+function enterStandby(s: MutableState, effects: Effects): void {
   s.phase = 'standby'
   s.grant = undefined
   s.ending = undefined
@@ -213,7 +218,7 @@ function enterStandby(s: Draft, effects: Effects): void {
   if (s.nowMs < s.cooldownUntilMs) openWatch(s, effects)
 }
 
-function contend(s: Draft, effects: Effects): void {
+function contend(s: MutableState, effects: Effects): void {
   if (s.watch === 'broken' && s.nowMs >= s.rewatchAtMs) openWatch(s, effects)
   if (s.stopUntilMs !== undefined) return finishStop(s, effects, s.stopUntilMs)
   if (s.flight || s.nowMs < s.tryAtMs) return
@@ -234,7 +239,7 @@ function contend(s: Draft, effects: Effects): void {
   sendAcquire(s, effects)
 }
 
-function sendAcquire(s: Draft, effects: Effects): void {
+function sendAcquire(s: MutableState, effects: Effects): void {
   const { settings, view } = s
   // I3: only a call of unknown outcome is repeated with the same attempt. Belief counts from its first transmission.
   s.attempt ??= newAttempt(s, effects.freshName())
@@ -252,12 +257,12 @@ function sendAcquire(s: Draft, effects: Effects): void {
   })
 }
 
-function newAttempt(s: Draft, id: string): Attempt {
+function newAttempt(s: MutableState, id: string): Attempt {
   s.own = [...s.own.slice(1 - ownLimit), { id, seen: [], sent: [id] }]
   return { id, firstSentAtMs: heldNow(s), afterTerm: s.highestTerm, floorTerm: s.highestTerm }
 }
 
-function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
+function acquireAnswered(s: MutableState, effects: Effects, outcome: Outcome): void {
   if (!outcome.ok) {
     s.attempt = undefined
     // I2: another process has led since then, so earlier observations say nothing about its lease.
@@ -278,9 +283,9 @@ function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
  * so the elector waits for it to expire.
  */
 function giveUpIfBusy(
-  s: Draft,
+  s: MutableState,
   effects: Effects,
-  before: Sight | undefined,
+  before: ObservedVersion | undefined,
   { record, retryAfterMs = 0 }: { readonly record?: LeaseRecord | undefined; readonly retryAfterMs?: number },
 ): void {
   if (s.settings.until !== 'busy' || s.phase !== 'standby') return
@@ -289,19 +294,19 @@ function giveUpIfBusy(
   if (retryAfterMs > 0 || isWrittenSince) giveUp(s, effects, { record })
 }
 
-function giveUpIfRefused(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
+function giveUpIfRefused(s: MutableState, effects: Effects, record: LeaseRecord | undefined): void {
   // A free lease is refused only if the elector did not know the newest term. It knows that term now.
   const isFreeNow = s.view && (isFree(s.view) || mayHaveExpired(s, s.view))
   if (s.settings.until === 'refused' && !isFreeNow) giveUp(s, effects, { record })
 }
 
-function giveUp(s: Draft, effects: Effects, why: GaveUp): void {
+function giveUp(s: MutableState, effects: Effects, why: StopCause): void {
   s.gaveUp = why
   stop(s, effects)
 }
 
 /** Retries a refusal immediately a few times, then with a delay, so that a store that keeps refusing is not flooded. */
-function paceRefusals(s: Draft, effects: Effects): void {
+function paceRefusals(s: MutableState, effects: Effects): void {
   // Jitter alone does not count as backoff.
   if (s.tryAtMs > s.nowMs + 1 + watchedSpreadMs(s)) {
     s.refusals = 0
@@ -312,7 +317,7 @@ function paceRefusals(s: Draft, effects: Effects): void {
 }
 
 /** Handles the result of a read, which either resolves an acquire of unknown outcome or is a poll. */
-function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
+function found(s: MutableState, effects: Effects, record: LeaseRecord | undefined): void {
   const { attempt } = s
   if (attempt && record?.attempt === attempt.id && !record.released) {
     return claimGrant(s, effects, record, record.leaseDurationMs)
@@ -330,12 +335,12 @@ function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): voi
 }
 
 /** Whether an acquire may be sent now, because nothing else has to happen first. */
-function mayAsk(s: Draft): boolean {
+function mayAsk(s: MutableState): boolean {
   if (s.nowMs < s.cooldownUntilMs || s.stopUntilMs !== undefined) return false
   return !s.view?.record || !isAbandoned(s, s.view.record)
 }
 
-function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForMs: number): void {
+function claimGrant(s: MutableState, effects: Effects, record: LeaseRecord, grantedForMs: number): void {
   const { attempt, settings } = s
   const validForMs = beliefMs(settings, record, grantedForMs)
   const sound = record.attempt === attempt?.id && record.term > attempt.floorTerm && !record.released
@@ -401,7 +406,7 @@ function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
   return new TenureError('RECORD_INVALID', text)
 }
 
-function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
+function contenderFailed(s: MutableState, effects: Effects, flight: PendingCall, error: unknown): void {
   effects.push({ type: 'error', error })
   s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(effects, s.settings.retryIntervalMs))
   // Keep an old attempt until the store answers. An outage then leaves one attempt of unknown outcome instead of
@@ -416,12 +421,12 @@ function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unkn
 }
 
 /** When an elector with a limited wait gives up on a store that has not answered. Infinity for all other electors. */
-function answerDueMs({ settings, contendsSinceMs, repliedAtMs, writeFailedAtMs = Infinity }: Draft): number {
+function answerDueMs({ settings, contendsSinceMs, repliedAtMs, writeFailedAtMs = Infinity }: MutableState): number {
   if (settings.until !== 'busy' && settings.until !== 'unanswered') return Infinity
   return Math.max(contendsSinceMs, Math.min(repliedAtMs, writeFailedAtMs)) + settings.leaseDurationMs
 }
 
-function noteAnswer(s: Draft, reply: { readonly isWrite: boolean; readonly isOk: boolean }): void {
+function noteAnswer(s: MutableState, reply: { readonly isWrite: boolean; readonly isOk: boolean }): void {
   const known = { hasWriteFailed: s.writeFailedAtMs !== undefined, isHeld: isHeldByOther(s) }
   if (isAnswer(reply, known)) s.writeFailedAtMs = undefined
 }
@@ -432,7 +437,7 @@ export function isHeldByOther(s: ElectionState): boolean {
   return view?.record !== undefined && !isFree(view) && !ownOf(s, view.record) && !mayHaveExpired(s, view)
 }
 
-function unanswered(s: Draft, cause: unknown): TenureError {
+function unanswered(s: MutableState, cause: unknown): TenureError {
   const { settings, writeFailedAtMs, repliedAtMs } = s
   const isReadable = writeFailedAtMs !== undefined && repliedAtMs > writeFailedAtMs
   const what = isReadable ? 'could be read but accepted no writes' : 'did not answer'
@@ -446,18 +451,18 @@ function unanswered(s: Draft, cause: unknown): TenureError {
  * Whether an acquire is too old to repeat. It is repeated only while a grant would leave time to lead, and then given
  * up for good.
  */
-function isOld(s: Draft, { firstSentAtMs }: Attempt): boolean {
+function isOld(s: MutableState, { firstSentAtMs }: Attempt): boolean {
   return heldNow(s) >= firstSentAtMs + usefulMs(s.settings)
 }
 
 /** The acquire of unknown outcome that may be repeated, or whose grant would still be useful. */
-function repeatable(s: Draft): Attempt | undefined {
+function repeatable(s: MutableState): Attempt | undefined {
   return s.attempt && !isOld(s, s.attempt) ? s.attempt : undefined
 }
 
 /** Records what a reply or a watch event shows. */
 function observe(
-  s: Draft,
+  s: MutableState,
   effects: Effects,
   record: LeaseRecord | undefined,
   from: { readonly watched?: boolean; readonly retryAfterMs?: number },
@@ -510,7 +515,7 @@ function sightKey({ version, released }: LeaseRecord): string {
  * in another cluster. Then this version may have been observed late. So ask the store when the previous version would
  * have expired (I10): the store may know.
  */
-function unshownEndMs({ watch, view, nowMs }: Draft): number | undefined {
+function unshownEndMs({ watch, view, nowMs }: MutableState): number | undefined {
   if (watch !== 'open' || !view?.record || isFree(view)) return undefined
   const endMs = view.seenAtMs + view.holdsForMs
   return endMs > nowMs ? endMs : undefined
@@ -520,7 +525,7 @@ function unshownEndMs({ watch, view, nowMs }: Draft): number | undefined {
  * I2, I4: remembers the terms and durations of every record for the elector's lifetime, whatever call or event showed
  * it.
  */
-function noteRecord(s: Draft, record: LeaseRecord): void {
+function noteRecord(s: MutableState, record: LeaseRecord): void {
   s.highestTerm = Math.max(s.highestTerm, record.term)
   s.lastDurationMs = validDuration(record.leaseDurationMs) ?? s.lastDurationMs
   const { attempt } = s
@@ -529,7 +534,7 @@ function noteRecord(s: Draft, record: LeaseRecord): void {
 }
 
 /** Decides when to try next: immediately if the lease is free, otherwise when it expires (I10). */
-function schedule(s: Draft, effects: Effects, watched: boolean): void {
+function schedule(s: MutableState, effects: Effects, watched: boolean): void {
   const { view, settings } = s
   const { leaseDurationMs, retryIntervalMs } = settings
   if (!view || (view.record && isAbandoned(s, view.record))) {
@@ -549,26 +554,26 @@ function schedule(s: Draft, effects: Effects, watched: boolean): void {
 }
 
 /** The jitter for a fleet of standbys that watch, because they all wait for the same moment. */
-function watchedSpreadMs({ settings }: Draft): number {
+function watchedSpreadMs({ settings }: MutableState): number {
   return settings.leaseDurationMs / 200
 }
 
-function announce(s: Draft, effects: Effects, record: LeaseRecord): void {
+function announce(s: MutableState, effects: Effects, record: LeaseRecord): void {
   if (record.term <= s.announcedTerm) return
   s.announcedTerm = record.term
   effects.push({ type: 'new-leader', record })
 }
 
-function isFree(view: View): boolean {
+function isFree(view: LeaseObservation): boolean {
   return view.record?.released ?? false
 }
 
 /** The full duration of this version has passed here, so its holder's belief has ended (I2). */
-function hasExpired(s: ElectionState, view: View): boolean {
+function hasExpired(s: ElectionState, view: LeaseObservation): boolean {
   return s.nowMs >= view.seenAtMs + view.holdsForMs
 }
 
-function mayHaveExpired(s: ElectionState, view: View): boolean {
+function mayHaveExpired(s: ElectionState, view: LeaseObservation): boolean {
   return hasExpired(s, view) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
 }
 
@@ -577,11 +582,11 @@ function mayHaveExpired(s: ElectionState, view: View): boolean {
  * ended. I2: only if its write id was sent by this elector. If a store lost the write id, as a restarted service does,
  * the record may show the lease of a clone.
  */
-function isAbandoned(s: Draft, record: LeaseRecord): boolean {
+function isAbandoned(s: MutableState, record: LeaseRecord): boolean {
   return !record.released && record.attempt !== s.attempt?.id && hasOwnMark(s, record)
 }
 
-function hasOwnMark(s: Draft, record: LeaseRecord): boolean {
+function hasOwnMark(s: MutableState, record: LeaseRecord): boolean {
   const own = ownOf(s, record)
   const { mark } = record
   return own !== undefined && typeof mark === 'string' && (own.seen.includes(mark) || own.sent.includes(mark))
@@ -595,13 +600,13 @@ function ownOf(s: ElectionState, record: LeaseRecord): OwnAttempt | undefined {
  * Whether another process wrote the record of an own attempt. Older stores keep no write ids, so there this is
  * undetectable.
  */
-function isCloned(s: Draft, record: LeaseRecord): boolean {
+function isCloned(s: MutableState, record: LeaseRecord): boolean {
   const marked = typeof record.mark === 'string' && !record.released
   return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)
 }
 
 /** Writes sent before this one named an earlier version and can no longer be applied. Those sent after it still can. */
-function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
+function noteMark(s: MutableState, { attempt, mark }: LeaseRecord): void {
   if (typeof mark !== 'string') return
   s.own = s.own.map((own) => {
     if (own.id !== attempt) return own
@@ -615,7 +620,7 @@ function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
  * as the other one of two machines restored from the same snapshot. The lease now belongs to the clone, so this elector
  * neither renews nor releases it. The next campaign uses an attempt that the clone cannot know.
  */
-function disown(s: Draft, effects: Effects, record: LeaseRecord): void {
+function disown(s: MutableState, effects: Effects, record: LeaseRecord): void {
   s.own = s.own.filter(({ id }) => id !== record.attempt)
   if (s.attempt?.id === record.attempt) s.attempt = undefined
   if (s.grant?.record.attempt === record.attempt) s.grant = undefined
@@ -632,16 +637,16 @@ function validDuration(ms: number): number | undefined {
 }
 
 /** How long a version of a record holds: its own duration, or {@link heldForMs} if that is invalid. */
-function durationOf(s: Draft, { leaseDurationMs }: LeaseRecord): number {
+function durationOf(s: MutableState, { leaseDurationMs }: LeaseRecord): number {
   return validDuration(leaseDurationMs) ?? heldForMs(s)
 }
 
 /** How long a lease of unknown duration counts as held. */
-function heldForMs(s: Draft): number {
+function heldForMs(s: MutableState): number {
   return Math.max(s.settings.leaseDurationMs, s.lastDurationMs)
 }
 
-function openWatch(s: Draft, effects: Effects): void {
+function openWatch(s: MutableState, effects: Effects): void {
   if (s.watch === 'open' || !s.settings.canWatch) return
   s.watch = 'open'
   effects.push({ type: 'watch', open: true })
@@ -649,14 +654,14 @@ function openWatch(s: Draft, effects: Effects): void {
 
 // Leading
 
-function renewIfDue(s: Draft, effects: Effects): void {
+function renewIfDue(s: MutableState, effects: Effects): void {
   const { grant } = s
   if (!grant || s.flight || heldNow(s) < grant.renewAtMs) return
   const claim = markedClaim(s, effects, grant)
   send(s, effects, 'renew', { ...claim, ...(s.carry !== undefined && { carry: s.carry }) })
 }
 
-function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outcome): void {
+function renewAnswered(s: MutableState, effects: Effects, flight: PendingCall, outcome: Outcome): void {
   const { grant, settings } = s
   // I5: an answer that arrives after belief ended extends nothing.
   if (!grant || heldNow(s) >= deadlineOf(s)) return
@@ -695,7 +700,7 @@ function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outc
   }
 }
 
-function noteRefusal(s: Draft, outcome: Outcome): void {
+function noteRefusal(s: MutableState, outcome: Outcome): void {
   if (!outcome.ok) s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
   if (outcome.record) noteRecord(s, outcome.record)
 }
@@ -713,7 +718,7 @@ function renewIntervalMs(settings: Settings, validForMs: number): number {
 }
 
 /** One failed renewal never ends leadership. The deadline always does, and so does `maxFailedRenewals` if it is set. */
-function renewFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
+function renewFailed(s: MutableState, effects: Effects, flight: PendingCall, error: unknown): void {
   const { grant, settings } = s
   if (!grant) return
   const failures = grant.failures + 1
@@ -728,7 +733,7 @@ function renewFailed(s: Draft, effects: Effects, flight: Flight, error: unknown)
 
 // Ending
 
-function endLeadership(s: Draft, effects: Effects, reason: LossReason, cooldownMs = 0): void {
+function endLeadership(s: MutableState, effects: Effects, reason: LossReason, cooldownMs = 0): void {
   const voluntary = reason === 'released' || reason === 'stopped'
   s.phase = 'ending'
   s.carry = undefined
@@ -747,7 +752,7 @@ function endLeadership(s: Draft, effects: Effects, reason: LossReason, cooldownM
   effects.push({ type: 'ended', reason })
 }
 
-function windDown(s: Draft, effects: Effects): void {
+function windDown(s: MutableState, effects: Effects): void {
   const { ending } = s
   // I7: listeners of the end may still register work, whatever else they call first.
   if (!ending?.told) return
@@ -761,13 +766,13 @@ function windDown(s: Draft, effects: Effects): void {
   if (!release) return finishEnding(s, effects)
   // I7: the work has settled, so the lease may be released.
   cancel(s, effects)
-  s.ending = { ...ending, releaseUntilMs: s.nowMs + farewellOf(s.settings) }
+  s.ending = { ...ending, releaseUntilMs: s.nowMs + releaseTimeoutOf(s.settings) }
   s.tryAtMs = s.nowMs
   releaseIfDue(s, effects)
 }
 
 /** Keeps renewing while work winds down, with the same deadline as before. */
-function keepLease(s: Draft, effects: Effects): void {
+function keepLease(s: MutableState, effects: Effects): void {
   if (s.grant && heldNow(s) >= deadlineOf(s)) {
     s.grant = { ...s.grant, renewAtMs: Infinity }
     s.carry = undefined
@@ -779,25 +784,30 @@ function keepLease(s: Draft, effects: Effects): void {
  * I7: a lease is never released while its work is running. It expires instead, and the elector stays out of the
  * election until the work ends.
  */
-function leaveToExpire(s: Draft, effects: Effects, ending: Ending): void {
+function leaveToExpire(s: MutableState, effects: Effects, ending: Ending): void {
   cancel(s, effects)
   s.grant = undefined
   effects.push({ type: 'stepped-down' })
   s.ending = { ...ending, voluntary: false, drainUntilMs: Infinity }
 }
 
-function unsettled({ work, settings }: Draft, { term }: Ending): TenureError {
+function unsettled({ work, settings }: MutableState, { term }: Ending): TenureError {
   const pieces = work === 1 ? '1 piece of work has' : `${work} pieces of work have`
   const text = `${pieces} not settled within drainTimeoutMs (${settings.drainTimeoutMs} ms) after leadership of "${settings.election}" in term ${term} ended. The lease is not released and expires. Pass leadership.signal to long-running work.`
   return new TenureError('WORK_UNSETTLED', text)
 }
 
-function releaseIfDue(s: Draft, effects: Effects): void {
+function releaseIfDue(s: MutableState, effects: Effects): void {
   if (!s.grant || s.flight || s.nowMs < s.tryAtMs) return
   send(s, effects, 'release', markedClaim(s, effects, s.grant))
 }
 
-function releaseSettled(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {
+function releaseSettled(
+  s: MutableState,
+  effects: Effects,
+  flight: PendingCall,
+  input: Extract<Input, { call: number }>,
+): void {
   const { grant, ending } = s
   const untilMs = ending?.releaseUntilMs
   if (!grant || untilMs === undefined) return
@@ -822,7 +832,7 @@ function releaseSettled(s: Draft, effects: Effects, flight: Flight, input: Extra
   finishEnding(s, effects)
 }
 
-function finishEnding(s: Draft, effects: Effects): void {
+function finishEnding(s: MutableState, effects: Effects): void {
   const { ending } = s
   if (!ending) return
   const goesOn = s.settings.until === 'stopped' || s.settings.until === 'unanswered'
@@ -834,7 +844,7 @@ function finishEnding(s: Draft, effects: Effects): void {
 
 // Stopping and stepping down
 
-function stop(s: Draft, effects: Effects): void {
+function stop(s: MutableState, effects: Effects): void {
   if (s.phase === 'leading') return endLeadership(s, effects, 'stopped')
   if (s.phase === 'ending' && s.ending) {
     const drainUntilMs = Math.min(s.ending.drainUntilMs, s.nowMs + s.settings.drainTimeoutMs)
@@ -849,7 +859,7 @@ function stop(s: Draft, effects: Effects): void {
   s.tryAtMs = s.nowMs
 }
 
-function finishStop(s: Draft, effects: Effects, untilMs: number): void {
+function finishStop(s: MutableState, effects: Effects, untilMs: number): void {
   if (s.nowMs >= untilMs) return enterStopped(s, effects)
   if (s.flight) return
   const abandoned = s.view?.record && isAbandoned(s, s.view.record) ? s.view.record : undefined
@@ -859,7 +869,7 @@ function finishStop(s: Draft, effects: Effects, untilMs: number): void {
   send(s, effects, 'read')
 }
 
-function enterStopped(s: Draft, effects: Effects): void {
+function enterStopped(s: MutableState, effects: Effects): void {
   cancel(s, effects)
   if (s.watch === 'open') effects.push({ type: 'watch', open: false })
   s.watch = 'closed'
@@ -870,7 +880,7 @@ function enterStopped(s: Draft, effects: Effects): void {
   effects.push({ type: 'stopped' })
 }
 
-function stepDown(s: Draft, effects: Effects, cooldownMs: number): void {
+function stepDown(s: MutableState, effects: Effects, cooldownMs: number): void {
   if (s.phase === 'leading') return endLeadership(s, effects, 'released', cooldownMs)
   if (s.phase === 'ending' && s.ending) {
     s.ending = { ...s.ending, cooldownMs }
@@ -885,10 +895,10 @@ function stepDown(s: Draft, effects: Effects, cooldownMs: number): void {
 
 // Calls
 
-function send(s: Draft, effects: Effects, verb: 'read'): void
-function send(s: Draft, effects: Effects, verb: 'acquire', claim: AcquireClaim): void
-function send(s: Draft, effects: Effects, verb: 'renew' | 'release', claim: HeldClaim): void
-function send(s: Draft, effects: Effects, verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
+function send(s: MutableState, effects: Effects, verb: 'read'): void
+function send(s: MutableState, effects: Effects, verb: 'acquire', claim: AcquireClaim): void
+function send(s: MutableState, effects: Effects, verb: 'renew' | 'release', claim: HeldClaim): void
+function send(s: MutableState, effects: Effects, verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
   s.calls += 1
   const bounds = {
     read: contenderBoundMs(s, 'read'),
@@ -901,13 +911,13 @@ function send(s: Draft, effects: Effects, verb: Call['verb'], claim?: AcquireCla
   effects.push({ type: 'call', call: { id: s.calls, verb, boundMs: bounds[verb], claim } as Call })
 }
 
-function cancel(s: Draft, effects: Effects): void {
+function cancel(s: MutableState, effects: Effects): void {
   if (s.flight) effects.push({ type: 'cancel' })
   s.flight = undefined
 }
 
 /** Identifies a grant by everything the store compares, so that the call cannot affect any other grant (I2). */
-function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord, mark: string): HeldClaim {
+function heldClaim(s: MutableState, { attempt, term, version }: LeaseRecord, mark: string): HeldClaim {
   const { election, identity, leaseDurationMs } = s.settings
   return { election, holder: identity, attempt, term, version, leaseDurationMs, mark }
 }
@@ -916,7 +926,7 @@ function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord, mark: stri
  * A claim on the own grant. Its write id is remembered, because the record may show it before the answer, or without
  * one.
  */
-function markedClaim(s: Draft, effects: Effects, { record }: Grant): HeldClaim {
+function markedClaim(s: MutableState, effects: Effects, { record }: Grant): HeldClaim {
   const mark = effects.freshName()
   s.own = s.own.map((own) =>
     own.id === record.attempt ? { ...own, sent: [...own.sent.slice(1 - sentMarksLimit), mark] } : own,
@@ -928,7 +938,7 @@ function markedClaim(s: Draft, effects: Effects, { record }: Grant): HeldClaim {
  * I10: neither a lost call nor a slow store ends a leadership. The first try may take half of the time left until the
  * deadline, or as long as recent answers took. Later tries leave time for one more.
  */
-function renewBoundMs(s: Draft): number {
+function renewBoundMs(s: MutableState): number {
   const { settings, grant } = s
   const leftMs = deadlineOf(s) - heldNow(s)
   const retryMs = settings.retryIntervalMs * (grant ? shareOf(settings, grant.validForMs) : 1)
@@ -943,20 +953,20 @@ function usefulMs({ renewDeadlineMs, retryIntervalMs }: Settings): number {
 }
 
 /** How long to keep trying to release a lease. */
-function farewellOf({ leaseDurationMs }: Settings): number {
+function releaseTimeoutOf({ leaseDurationMs }: Settings): number {
   return Math.min(leaseDurationMs / 3, farewellMs)
 }
 
 /** Leaves time for two tries, unless answers take longer. */
-function releaseBoundMs({ settings, answeredInMs }: Draft): number {
-  return Math.min(farewellCallMs, Math.max(farewellOf(settings) / 2, answeredInMs * slowerBy))
+function releaseBoundMs({ settings, answeredInMs }: MutableState): number {
+  return Math.min(farewellCallMs, Math.max(releaseTimeoutOf(settings) / 2, answeredInMs * slowerBy))
 }
 
 /**
  * I10: a contender waits for an answer for as long as the answer would be useful. After an acquire, that leaves time to
  * read its outcome and to lead. A plain read has a short timeout, because it is soon repeated.
  */
-function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
+function contenderBoundMs(s: MutableState, verb: 'read' | 'acquire'): number {
   const { settings, view } = s
   const { retryIntervalMs } = settings
   const giveUpInMs = answerDueMs(s) - s.nowMs
@@ -970,7 +980,7 @@ function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
 
 // Time and randomness
 
-function heldNow(s: Draft): number {
+function heldNow(s: MutableState): number {
   return s.nowMs + s.sleptMs
 }
 

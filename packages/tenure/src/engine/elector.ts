@@ -1,11 +1,11 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import { processName } from '@tenure/internal/process-name'
 import { systemClock, type Clock, type Timer } from '../common/clock.ts'
 import { Driver, type InputBody } from './driver.ts'
 import {
   beliefEndOf,
-  canCarry,
+  canWriteCheckpoint,
   deadlineOf,
   initialState,
   leadsAt,
@@ -16,11 +16,11 @@ import {
   type Settings,
 } from './election-state.ts'
 import { isHeldByOther } from './election.ts'
-import { ElectionLog, type ElectionPast } from './election-log.ts'
+import { ElectionLog, type LogHistory } from './election-log.ts'
 import { fullName, type LeadershipLostError, TenureError } from '../common/errors.ts'
 import { EventQueue, originOf, type ElectionEvent, type EventBody, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
-import { isEndByRequest, Leadership, type Reign } from './leadership.ts'
+import { isEndByRequest, Leadership, type LeadershipHost } from './leadership.ts'
 import type { LeaseRecord, LeaseStore, Metadata } from './lease-store.ts'
 import type { Log } from '../log/log.ts'
 import { checkName } from '../common/names.ts'
@@ -35,7 +35,7 @@ import {
   copyMetadata,
 } from './check-values.ts'
 import { checkOptions, type OptionNames } from '../common/check-options.ts'
-import { SleepMeter, type Sleeper } from './sleep-meter.ts'
+import { SleepMeter, type SleepListener } from './sleep-meter.ts'
 import { callStore, checkFound, type Answer } from './store-calls.ts'
 import { checkDuration, timingNames, timingsOf, type TimingOptions } from './timings.ts'
 
@@ -145,7 +145,7 @@ export class Elector {
    * Receives each event after the observer. A style listens here, so that it does not count as an observer. @internal
    */
   onEvent: ((event: ElectionEvent) => void) | undefined
-  readonly #reign: Reign & Sleeper
+  readonly #reign: LeadershipHost & SleepListener
 
   constructor(options: ElectorOptions) {
     checkOptions('Elector', options, electorNames)
@@ -349,7 +349,7 @@ export class Elector {
   }
 
   /** Continues the log of an earlier elector. @internal */
-  continueLog(past: ElectionPast): void {
+  continueLog(past: LogHistory): void {
     this.#log.continue(past)
   }
 
@@ -402,7 +402,7 @@ export class Elector {
   #afterInput(): void {
     // While work winds down, the deadline passes without an `ended` effect that would drop the checkpoint.
     const { phase } = this.#state
-    if (this.#carry && phase !== 'leading' && !canCarry(this.#state, this.#heldMs())) {
+    if (this.#carry && phase !== 'leading' && !canWriteCheckpoint(this.#state, this.#heldMs())) {
       this.#dropCarry(this.#leadership?.loss)
     }
     this.onStep?.()
@@ -662,7 +662,7 @@ export class Elector {
 
   /** A listener's error must not end leadership, so it is reported to everyone except that listener. */
   #contain(callListener: () => unknown): void {
-    contain(callListener, (cause) => {
+    callSafely(callListener, (cause) => {
       const text = `The observer of "${fullName(this)}" failed: ${messageOf(cause)}`
       const error = new TenureError('WORK_FAILED', text, { cause })
       this.#keepError(error)
@@ -675,7 +675,7 @@ export class Elector {
     this.#errors = [...(this.#errors ?? []).slice(1 - keptErrors), { atMs: this.#clock.wallMs(), error }]
   }
 
-  #makeReign(leaseDurationMs: number): Reign & Sleeper {
+  #makeReign(leaseDurationMs: number): LeadershipHost & SleepListener {
     const isCurrent = (leadership: Leadership) => leadership === this.#leadership
     const log = this.#log
     return {
@@ -695,7 +695,7 @@ export class Elector {
       drainMs: (leadership) => (isCurrent(leadership) ? Math.max(0, beliefEndOf(this.#state) - this.#heldMs()) : 0),
       stalledMs: () => this.#sleep.stalledMs(deadlineOf(this.#state) - this.#state.sleptMs),
       carry: (leadership) => (isCurrent(leadership) ? (this.#state.grant?.record.carry ?? '') : ''),
-      mayCarry: (leadership) => isCurrent(leadership) && canCarry(this.#state, this.#heldMs()),
+      mayCarry: (leadership) => isCurrent(leadership) && canWriteCheckpoint(this.#state, this.#heldMs()),
       setCarry: (leadership, text) => this.#setCarry(leadership, text),
       track: (leadership, work) => this.#track(leadership, work),
     }

@@ -29,7 +29,7 @@ export interface Explanation {
   readonly lastErrors: readonly { readonly at: number; readonly message: string }[]
 }
 
-interface Circumstances {
+interface ExplainContext {
   readonly namespace: string | undefined
   readonly nowMs: number
   readonly heldMs: number
@@ -38,7 +38,7 @@ interface Circumstances {
 }
 
 /** Explains a state, in words and as data. */
-export function explain(state: ElectionState, now: Circumstances): Explanation {
+export function explain(state: ElectionState, now: ExplainContext): Explanation {
   const isLeader = leadsAt(state, now.heldMs)
   const lastErrors = now.errors.map(({ atMs, error }) => ({ at: atMs, message: messageOf(error) }))
   const data = {
@@ -59,7 +59,7 @@ export function explain(state: ElectionState, now: Circumstances): Explanation {
   return { summary: `${sentence(state, now, data)}${troubles}`, ...data }
 }
 
-function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanation, 'summary'>): string {
+function sentence(state: ElectionState, now: ExplainContext, data: Omit<Explanation, 'summary'>): string {
   const election = fullName(data)
   switch (state.phase) {
     case 'idle':
@@ -83,7 +83,7 @@ function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanati
   }
 }
 
-function standbySentence(state: ElectionState, now: Circumstances, data: Omit<Explanation, 'summary'>): string {
+function standbySentence(state: ElectionState, now: ExplainContext, data: Omit<Explanation, 'summary'>): string {
   const election = fullName(data)
   if (now.nowMs < state.cooldownUntilMs) {
     return `Stays out of "${election}" for another ${seconds(state.cooldownUntilMs - now.nowMs)} after stepping down.`
@@ -104,13 +104,13 @@ function holderOf(state: ElectionState): LeaseRecord | undefined {
   return record?.released ? undefined : record
 }
 
-function leaseEndsInMs(state: ElectionState, now: Circumstances): number | undefined {
+function leaseEndsInMs(state: ElectionState, now: ExplainContext): number | undefined {
   if (state.phase === 'leading') return Math.max(0, deadlineOf(state) - now.heldMs)
   if (state.phase !== 'standby' || !state.view || state.view.record?.released) return undefined
   return Math.max(0, (state.view.retryAtMs ?? state.view.seenAtMs + state.view.holdsForMs) - now.nowMs)
 }
 
-function nextTryInMs(state: ElectionState, now: Circumstances): number | undefined {
+function nextTryInMs(state: ElectionState, now: ExplainContext): number | undefined {
   if (state.phase !== 'standby' || state.flight) return undefined
   return Math.max(0, Math.max(state.tryAtMs, state.cooldownUntilMs) - now.nowMs)
 }

@@ -3,7 +3,7 @@ import { invalidOption, LeadershipLostError, type LossReason } from '../common/e
 import { carryLimitBytes } from './check-values.ts'
 
 /** What a leadership needs from the elector that created it. */
-export interface Reign {
+export interface LeadershipHost {
   readonly election: string
   readonly namespace?: string | undefined
   readonly identity: string
@@ -32,12 +32,12 @@ export interface Reign {
 export class Leadership {
   /** The fencing token. Pass it to every resource that this leader writes to. */
   readonly term: number
-  readonly #reign: Reign
+  readonly #reign: LeadershipHost
   #controller: AbortController | undefined
   #loss: LeadershipLostError | undefined
 
   /** @internal */
-  constructor(reign: Reign, term: number) {
+  constructor(reign: LeadershipHost, term: number) {
     this.#reign = reign
     this.term = term
   }

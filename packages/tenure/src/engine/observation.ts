@@ -33,7 +33,7 @@ interface Source {
 const remembered = 16
 
 /** Determines what changed between two observations of an election. The caller supplies the time. */
-export class Sights {
+export class ChangeDetector {
   #record: LeaseRecord | undefined
   #begun = false
   /** Whether the end of the record's term has been observed. */

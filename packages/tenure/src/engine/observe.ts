@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock, type Timer } from '../common/clock.ts'
@@ -7,7 +7,7 @@ import { fullName, invalidOption, TenureError } from '../common/errors.ts'
 import type { CallOptions, LeaseStore } from './lease-store.ts'
 import type { Log } from '../log/log.ts'
 import { checkName } from '../common/names.ts'
-import { Sights, type Change, type Observation } from './observation.ts'
+import { ChangeDetector, type Change, type Observation } from './observation.ts'
 import { checkClock, checkLog, checkSignal, checkStore } from './check-values.ts'
 import { checkOptions, type OptionNames } from '../common/check-options.ts'
 import { checkFound } from './store-calls.ts'
@@ -90,7 +90,7 @@ export function observe(
       `Election "${election}" cannot be observed, because its store does not keep terms. Use a store with durable terms.`,
     )
   }
-  return new Onlooker({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock, log })
+  return new ElectionObserver({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock, log })
 }
 
 interface Settings extends ObserveOptions {
@@ -101,10 +101,10 @@ interface Settings extends ObserveOptions {
   readonly clock: Clock
 }
 
-class Onlooker implements AsyncIterableIterator<Observation, undefined> {
+class ElectionObserver implements AsyncIterableIterator<Observation, undefined> {
   readonly #settings: Settings
   readonly #log: ElectionLog
-  readonly #sights = new Sights()
+  readonly #sights = new ChangeDetector()
   readonly #end = new AbortController()
   readonly #stop = () => this.#finish()
   #queue: Observation[] = []
@@ -257,7 +257,7 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
     if (this.#end.signal.aborted) return
     const { onError, election } = this.#settings
     this.#log.event({ type: 'error', error })
-    contain(
+    callSafely(
       () => onError?.(error),
       (cause) => {
         const text = `The onError callback of observe() for "${election}" failed: ${messageOf(cause)}`

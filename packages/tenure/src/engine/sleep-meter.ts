@@ -11,7 +11,7 @@ const shortestSleepMs = 20
 const apartMs = 5
 
 /** Notified when the machine has slept. */
-export interface Sleeper {
+export interface SleepListener {
   readonly leaseDurationMs: number
   onSleep(): void
 }
@@ -26,7 +26,7 @@ export interface Sleeper {
 export class SleepMeter {
   readonly #clock: Clock
   readonly #bootAheadMs: number
-  readonly #leaders = new Set<Sleeper>()
+  readonly #leaders = new Set<SleepListener>()
   #wallAheadMs: number
   #sleptMs = 0
   #tick: Timer | undefined
@@ -71,7 +71,7 @@ export class SleepMeter {
   }
 
   /** Starts the tick that notices a sleep even if the leader's code never checks. */
-  watchFor(leader: Sleeper): void {
+  watchFor(leader: SleepListener): void {
     const tickMs = Math.min(slowestTickMs, leader.leaseDurationMs / 10)
     this.#leaders.add(leader)
     if (this.#tick && tickMs >= this.#tickMs) return
@@ -79,7 +79,7 @@ export class SleepMeter {
     this.#startTick()
   }
 
-  forget(leader: Sleeper): void {
+  forget(leader: SleepListener): void {
     this.#leaders.delete(leader)
     if (this.#leaders.size > 0) return
     this.#noteStall()

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { invalidOption, isTenureError } from '../common/errors.ts'
 import { checkOptions } from '../common/check-options.ts'
 import type { Fence } from './fence.ts'
@@ -66,7 +66,7 @@ export function httpFence(
     } catch (error) {
       if (isTenureError(error) && error.code === 'STALE_TERM') return refuse(response, 409, error.code, error.message)
       refuse(response, 500, 'WORK_FAILED', 'The request failed.')
-      contain(() => onError(error, request), warn)
+      callSafely(() => onError(error, request), warn)
     }
   }
 

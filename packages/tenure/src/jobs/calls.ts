@@ -2,13 +2,13 @@
 import { isTenureError } from '../common/errors.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
-import { leadWith, type Course } from '../api/lead-with.ts'
-import { Book, type RunReport } from './job-log.ts'
-import type { JobHappening } from './events.ts'
-import { noteOf, type JobNote, type JobRun } from './job-state.ts'
+import { leadWith, type LeadPlan } from '../api/lead-with.ts'
+import { JobLog, type RunReport } from './job-log.ts'
+import type { JobEventBody } from './events.ts'
+import { jobStateOf, type JobState, type JobRun } from './job-state.ts'
 import { runAtMostOncePer, servedMsOf } from './rate-limited-job.ts'
 import { perform, type JobWork, type RunLimits } from './run-work.ts'
-import type { Workshop } from './job-runtime.ts'
+import type { JobRuntime } from './job-runtime.ts'
 
 /** The arguments of a call that runs a job. */
 export interface Call {
@@ -23,15 +23,15 @@ export interface Call {
  * lease before it could record that, it never runs the work again. It campaigns only to record the success, and returns
  * `ran` even if another process has run the work as well in the meantime.
  */
-export async function once(workshop: Workshop, call: Call): Promise<'ran' | 'already-done'> {
+export async function once(workshop: JobRuntime, call: Call): Promise<'ran' | 'already-done'> {
   const { clock } = workshop
   let succeeded: JobRun | undefined
-  const answerOf = (note: JobNote | undefined) => {
+  const answerOf = (note: JobState | undefined) => {
     if (note?.doneMs === undefined) return undefined
     return succeeded ? ('ran' as const) : ('already-done' as const)
   }
   return lead<'ran' | 'already-done'>(workshop, call, { onLoss: 'campaign', answerOf }, async (leadership, tell) => {
-    const book = new Book(leadership, clock, tell)
+    const book = new JobLog(leadership, clock, tell)
     const known = answerOf(book.note)
     if (known) return known
     if (succeeded) {
@@ -58,11 +58,11 @@ function asSucceeded(run: JobRun): JobRun {
 }
 
 /** Runs a job unless the fleet has recently started it. */
-export async function atMostOncePer(workshop: Workshop, call: Call, intervalMs: number): Promise<'ran' | 'skipped'> {
+export async function atMostOncePer(workshop: JobRuntime, call: Call, intervalMs: number): Promise<'ran' | 'skipped'> {
   const { clock } = workshop
   const calledMs = clock.monotonicMs()
   const calledAgoMs = () => clock.monotonicMs() - calledMs
-  const answerOf = (note: JobNote | undefined) => {
+  const answerOf = (note: JobState | undefined) => {
     const servedMs = note && servedMsOf(note, intervalMs, clock.wallMs() - calledAgoMs())
     return servedMs === undefined ? undefined : ('skipped' as const)
   }
@@ -86,13 +86,13 @@ export async function atMostOncePer(workshop: Workshop, call: Call, intervalMs: 
 }
 
 /** Runs a job unless another process is running it. */
-export async function tryRun(workshop: Workshop, call: Call): Promise<'ran' | 'busy'> {
+export async function tryRun(workshop: JobRuntime, call: Call): Promise<'ran' | 'busy'> {
   const { clock } = workshop
   let hasBegun = false
   try {
     return await lead<'ran' | 'busy'>(workshop, call, { onLoss: 'throw', until: 'busy' }, async (leadership, tell) => {
       hasBegun = true
-      const done = await new Book(leadership, clock, tell).run({
+      const done = await new JobLog(leadership, clock, tell).run({
         scheduledMs: clock.wallMs(),
         perform: (run) => perform({ leadership, clock, run, tell, work: call.work, ...call.limits }),
       })
@@ -106,16 +106,16 @@ export async function tryRun(workshop: Workshop, call: Call): Promise<'ran' | 'b
   }
 }
 
-interface CallCourse<T> extends Pick<Course<T>, 'onLoss' | 'until'> {
+interface CallCourse<T> extends Pick<LeadPlan<T>, 'onLoss' | 'until'> {
   /** Returns a result if the job state makes a run unnecessary. */
-  readonly answerOf?: (note: JobNote | undefined) => T | undefined
+  readonly answerOf?: (note: JobState | undefined) => T | undefined
 }
 
 async function lead<T>(
-  workshop: Workshop,
+  workshop: JobRuntime,
   { name, signal }: Call,
   { answerOf, ...course }: CallCourse<T>,
-  work: (leadership: Leadership, tell: (happening: JobHappening) => void) => Promise<T>,
+  work: (leadership: Leadership, tell: (happening: JobEventBody) => void) => Promise<T>,
 ): Promise<T> {
   workshop.throwIfClosed()
   signal?.throwIfAborted()
@@ -127,7 +127,7 @@ async function lead<T>(
     if (known !== undefined) return known
   }
   // The caller gets the outcome of a run, unless the run was lost and the campaign continues.
-  const isAwaited = (happening: JobHappening) =>
+  const isAwaited = (happening: JobEventBody) =>
     course.onLoss === 'throw' || happening.type !== 'ended' || happening.run.result !== 'lost'
   return workshop.withElector(name, (elector) =>
     leadWith<T>(
@@ -138,8 +138,8 @@ async function lead<T>(
   )
 }
 
-function noteIn(record: LeaseRecord | undefined): JobNote | undefined {
-  return record && noteOf(record.carry)
+function noteIn(record: LeaseRecord | undefined): JobState | undefined {
+  return record && jobStateOf(record.carry)
 }
 
 /** Throws what the work threw, or the reason why it was too late to start. */

@@ -1,9 +1,9 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import type { Observer } from '../engine/events.ts'
 import type { JobRun } from './job-state.ts'
 
 /** An event of a job in this process. */
-export type JobHappening =
+export type JobEventBody =
   /** This process will run the job next, at that time. */
   | { readonly type: 'scheduled'; readonly scheduledAt: Date }
   | { readonly type: 'begun'; readonly run: JobRun }
@@ -22,9 +22,9 @@ export type JobHappening =
 /**
  * Wraps a listener and drops its errors, because they must not end a run, or the process if a timer calls the listener.
  */
-export function contained(tell: (happening: JobHappening) => void): (happening: JobHappening) => void {
+export function safeListener(tell: (happening: JobEventBody) => void): (happening: JobEventBody) => void {
   return (happening) =>
-    contain(
+    callSafely(
       () => tell(happening),
       () => undefined,
     )
@@ -38,7 +38,7 @@ export function contained(tell: (happening: JobHappening) => void): (happening: 
  *   if (event.type === 'ended') console.log(event.job, event.run.result, event.run.durationMs)
  * }
  */
-export type JobEvent = { readonly job: string; readonly identity: string } & JobHappening
+export type JobEvent = { readonly job: string; readonly identity: string } & JobEventBody
 
 /**
  * An observer of elections that also receives job events. It is called synchronously and never awaited. Errors that it

@@ -1,9 +1,9 @@
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock } from '../common/clock.ts'
 import type { Leadership } from '../engine/leadership.ts'
-import { Book, type RunReport } from './job-log.ts'
-import { contained, type JobHappening } from './events.ts'
-import type { JobNote, JobRun } from './job-state.ts'
+import { JobLog, type RunReport } from './job-log.ts'
+import { safeListener, type JobEventBody } from './events.ts'
+import type { JobState, JobRun } from './job-state.ts'
 import type { JobSchedule } from './schedule.ts'
 
 /** A run that is due. */
@@ -20,14 +20,14 @@ export interface FollowReport<Final> extends RunReport {
 }
 
 /** A job with a schedule. */
-export interface FollowedJob<Final> {
+export interface ScheduledJob<Final> {
   readonly schedule: JobSchedule
   /** Default: the system clock. */
   readonly clock?: Clock | undefined
   /** Performs one run. Resolves with undefined if it was too late to start. */
   perform(due: DueRun): Promise<FollowReport<Final> | undefined>
   /** Receives events. What it throws or rejects with is dropped. */
-  tell(happening: JobHappening): void
+  tell(happening: JobEventBody): void
   /** Whether to return instead of waiting for the next run. `hasRun` is true after at least one run. */
   leaves?(nextMs: number | undefined, hasRun: boolean): boolean
 }
@@ -36,7 +36,7 @@ export interface FollowedJob<Final> {
  * Why the schedule ended: `final` is the result of a run, `nextMs` is the next run if `leaves` decided not to wait for
  * it. Both are undefined if leadership ended.
  */
-export interface Followed<Final> {
+export interface FollowResult<Final> {
   readonly final?: Final | undefined
   readonly nextMs?: number | undefined
   readonly hasLeft: boolean
@@ -60,10 +60,13 @@ const longestSleepMs = 10_000
  *   }),
  * )
  */
-export async function followSchedule<Final>(leadership: Leadership, job: FollowedJob<Final>): Promise<Followed<Final>> {
+export async function followSchedule<Final>(
+  leadership: Leadership,
+  job: ScheduledJob<Final>,
+): Promise<FollowResult<Final>> {
   const { schedule, clock = systemClock } = job
-  const tell = contained((happening) => job.tell(happening))
-  const book = new Book(leadership, clock, tell)
+  const tell = safeListener((happening) => job.tell(happening))
+  const book = new JobLog(leadership, clock, tell)
   let lastMs = await baseline(book, schedule, clock)
   let announcedMs: number | undefined
   let hasRun = false
@@ -94,7 +97,7 @@ export async function followSchedule<Final>(leadership: Leadership, job: Followe
  * Determines the time after which runs count. The very first leader starts with the next slot and records that for its
  * successors.
  */
-async function baseline(book: Book, schedule: JobSchedule, clock: Clock): Promise<number> {
+async function baseline(book: JobLog, schedule: JobSchedule, clock: Clock): Promise<number> {
   const { lastRunMs } = book.note
   if (lastRunMs !== undefined) return lastRunMs
   const beginMs = schedule.times.latest(clock.wallMs()) ?? 0
@@ -102,11 +105,11 @@ async function baseline(book: Book, schedule: JobSchedule, clock: Clock): Promis
   return beginMs
 }
 
-function headOf(slotMs: number, { times, timezone }: JobSchedule): Partial<JobNote> {
+function headOf(slotMs: number, { times, timezone }: JobSchedule): Partial<JobState> {
   return { lastRunMs: slotMs, nextRunMs: times.after(slotMs), schedule: times.text, timezone }
 }
 
-async function runSlot<Final>(slotMs: number, book: Book, job: FollowedJob<Final>): Promise<Final | undefined> {
+async function runSlot<Final>(slotMs: number, book: JobLog, job: ScheduledJob<Final>): Promise<Final | undefined> {
   const head = headOf(slotMs, job.schedule)
   const nextMs = head.nextRunMs
   const done = await book.run({
@@ -125,10 +128,10 @@ async function runSlot<Final>(slotMs: number, book: Book, job: FollowedJob<Final
 }
 
 /** Reports once that a run is still running when the next one is due. */
-function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, job: FollowedJob<Final>): () => void {
+function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, job: ScheduledJob<Final>): () => void {
   if (nextMs === undefined) return () => undefined
   const { clock = systemClock } = job
-  const tell = contained((happening) => job.tell(happening))
+  const tell = safeListener((happening) => job.tell(happening))
   const look = () => {
     const waitMs = nextMs - clock.wallMs()
     if (waitMs > 0) timer = clock.setTimer(Math.min(waitMs, longestSleepMs), look, { background: true })

@@ -1,8 +1,16 @@
 import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../common/clock.ts'
 import type { Leadership } from '../engine/leadership.ts'
-import type { JobHappening } from './events.ts'
-import { mostRuns, readNote, withLostRuns, writeNote, type JobNote, type JobResult, type JobRun } from './job-state.ts'
+import type { JobEventBody } from './events.ts'
+import {
+  mostRuns,
+  parseJobState,
+  withLostRuns,
+  formatJobState,
+  type JobState,
+  type JobResult,
+  type JobRun,
+} from './job-state.ts'
 
 /** The outcome of a run. */
 export interface RunReport {
@@ -15,11 +23,11 @@ export interface RunReport {
 export interface PlannedRun<Report extends RunReport> {
   readonly scheduledMs: number
   /** Other changes of the job state, recorded with the start of the run. */
-  readonly head?: Partial<JobNote> | undefined
+  readonly head?: Partial<JobState> | undefined
   /** Performs the run. Resolves with undefined if it was too late to start. */
   perform(run: JobRun): Promise<Report | undefined>
   /** Other changes of the job state, recorded with the end of the run. */
-  headAfter?(report: Report): Partial<JobNote>
+  headAfter?(report: Report): Partial<JobState>
 }
 
 /** The result of a planned run. */
@@ -31,21 +39,21 @@ export interface Done<Report extends RunReport> {
 }
 
 /** The job log: the job state that the current leader reads and writes. */
-export class Book {
+export class JobLog {
   readonly #leadership: Leadership
   readonly #clock: Clock
-  readonly #tell: (happening: JobHappening) => void
-  #note: JobNote
+  readonly #tell: (happening: JobEventBody) => void
+  #note: JobState
 
   /** Throws if another program uses the record. */
-  constructor(leadership: Leadership, clock: Clock, tell: (happening: JobHappening) => void) {
+  constructor(leadership: Leadership, clock: Clock, tell: (happening: JobEventBody) => void) {
     this.#leadership = leadership
     this.#clock = clock
     this.#tell = tell
-    this.#note = withLostRuns(readNote(leadership.election, leadership.carry), leadership.term)
+    this.#note = withLostRuns(parseJobState(leadership.election, leadership.carry), leadership.term)
   }
 
-  get note(): JobNote {
+  get note(): JobState {
     return this.#note
   }
 
@@ -62,10 +70,10 @@ export class Book {
   }
 
   /** Writes the job state. Returns whether the store has certainly recorded it. */
-  async write(change: Partial<JobNote>): Promise<boolean> {
+  async write(change: Partial<JobState>): Promise<boolean> {
     const note = { ...this.#note, ...change }
     try {
-      await this.#leadership.setCarry(writeNote(note))
+      await this.#leadership.setCarry(formatJobState(note))
       this.#keep(note)
       return true
     } catch (error) {
@@ -95,7 +103,7 @@ export class Book {
   }
 
   /** Records the end of a run from an earlier term. Returns whether the store has certainly recorded it. */
-  recordEnd(run: JobRun, head: Partial<JobNote>): Promise<boolean> {
+  recordEnd(run: JobRun, head: Partial<JobState>): Promise<boolean> {
     const { runs } = this.#note
     const isSame = ({ by, term }: JobRun) => by === run.by && term === run.term
     const changed = runs.some(isSame) ? runs.map((each) => (isSame(each) ? run : each)) : [run, ...runs]
@@ -103,7 +111,7 @@ export class Book {
   }
 
   /** Keeps only the newest runs, because a leadership may last for months. */
-  #keep(note: JobNote): void {
+  #keep(note: JobState): void {
     this.#note = { ...note, runs: note.runs.slice(0, mostRuns) }
   }
 

@@ -7,12 +7,12 @@ import { checkFound } from '../engine/store-calls.ts'
 import { timingsOf } from '../engine/timings.ts'
 import type { JobObserver } from './events.ts'
 import type { JobsOptions } from './options.ts'
-import { Reporter } from './reporter.ts'
+import { JobReporter } from './reporter.ts'
 
 /** The job runtime that all jobs of a process share: its store, its identity, its clock, and its active electors. */
-export class Workshop {
+export class JobRuntime {
   readonly clock: Clock
-  readonly reporter: Reporter
+  readonly reporter: JobReporter
   readonly leaseDurationMs: number
   readonly retryIntervalMs: number
   readonly #store: LeaseStore
@@ -25,7 +25,7 @@ export class Workshop {
   constructor(options: Omit<JobsOptions, 'signal' | 'sharedLeader' | 'observer'>, observer: JobObserver | undefined) {
     const clock = options.clock ?? systemClock
     const identity = options.identity ?? processName(clock.randomId())
-    const reporter = new Reporter(identity, clock, observer, options.log)
+    const reporter = new JobReporter(identity, clock, observer, options.log)
     this.clock = clock
     this.reporter = reporter
     this.#store = options.store

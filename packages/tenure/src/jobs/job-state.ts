@@ -35,7 +35,7 @@ export interface JobRun {
 }
 
 /** The state of a job. */
-export interface JobNote {
+export interface JobState {
   /** The newest time that was run or is being run. No time at or before it is ever run again. */
   readonly lastRunMs?: number | undefined
   /** The time after that, for display. */
@@ -61,8 +61,8 @@ const results: readonly string[] = ['succeeded', 'failed', 'timed-out', 'stopped
  * Parses the job state in a checkpoint. An empty one means that the job was never run. Throws if another program wrote
  * it.
  */
-export function readNote(job: string, carry: string): JobNote {
-  const note = noteOf(carry)
+export function parseJobState(job: string, carry: string): JobState {
+  const note = jobStateOf(carry)
   if (note) return note
   throw new TenureError(
     'RECORD_INVALID',
@@ -72,7 +72,7 @@ export function readNote(job: string, carry: string): JobNote {
 }
 
 /** Parses the job state in a checkpoint. Undefined if it was not written by a job. */
-export function noteOf(carry: string): JobNote | undefined {
+export function jobStateOf(carry: string): JobState | undefined {
   if (carry === '') return { runs: [] }
   let fields: unknown
   try {
@@ -116,7 +116,7 @@ function runOf(fields: unknown): JobRun | undefined {
 }
 
 /** Serializes the job state, with as many of the newest runs as fit. */
-export function writeNote(note: JobNote): string {
+export function formatJobState(note: JobState): string {
   const { lastRunMs, nextRunMs, schedule, timezone, doneMs } = note
   const head = {
     ...(lastRunMs !== undefined && { lastRun: iso(lastRunMs) }),
@@ -152,7 +152,7 @@ function fieldsOf(run: JobRun, mostError = longestError): object {
 }
 
 /** Marks unfinished runs of other terms as lost, because their process died or lost its lease. */
-export function withLostRuns(note: JobNote, term: number | undefined): JobNote {
+export function withLostRuns(note: JobState, term: number | undefined): JobState {
   const runs = note.runs.map((run) =>
     run.result === undefined && run.term !== term ? { ...run, result: 'lost' as const } : run,
   )

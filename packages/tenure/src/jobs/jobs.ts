@@ -14,10 +14,10 @@ import {
   type JobsOptions,
 } from './options.ts'
 import type { JobWork } from './run-work.ts'
-import { Gate, serve, type ScheduledWork } from './scheduled.ts'
+import { SharedLeader, serve, type ScheduledWork } from './scheduled.ts'
 import { jobStatus, type JobStatus } from './status.ts'
 import { intervalMsOf, type Interval } from './times.ts'
-import { Workshop } from './job-runtime.ts'
+import { JobRuntime } from './job-runtime.ts'
 
 /** A job that was passed to `every`. */
 export interface Job {
@@ -94,16 +94,16 @@ export function createJobs(options: JobsOptions): Jobs {
 }
 
 class FleetJobs implements Jobs {
-  readonly #workshop: Workshop
+  readonly #workshop: JobRuntime
   readonly #sharedLeader: string | undefined
   readonly #scheduled = new Map<string, ScheduledWork>()
   /** Names of the jobs that were called, the newest last. */
   readonly #called = new Set<string>()
   readonly #forgetSignal: () => void
-  #gate: Gate | undefined
+  #gate: SharedLeader | undefined
 
   constructor({ signal, sharedLeader, observer, ...options }: JobsOptions) {
-    this.#workshop = new Workshop(options, observer)
+    this.#workshop = new JobRuntime(options, observer)
     this.#sharedLeader = sharedLeader
     const onAbort = () => void this.close()
     signal?.addEventListener('abort', onAbort, { once: true })
@@ -171,7 +171,7 @@ class FleetJobs implements Jobs {
 
   #serve(job: ScheduledWork): Promise<void> {
     if (this.#sharedLeader === undefined) return serve(job, this.#workshop)
-    this.#gate ??= new Gate(this.#sharedLeader, this.#workshop)
+    this.#gate ??= new SharedLeader(this.#sharedLeader, this.#workshop)
     return this.#gate.serve(job)
   }
 

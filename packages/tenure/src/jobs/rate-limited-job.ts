@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../common/clock.ts'
 import type { Leadership } from '../engine/leadership.ts'
-import { Book, type RunReport } from './job-log.ts'
-import { contained, type JobHappening } from './events.ts'
-import type { JobNote, JobRun } from './job-state.ts'
+import { JobLog, type RunReport } from './job-log.ts'
+import { safeListener, type JobEventBody } from './events.ts'
+import type { JobState, JobRun } from './job-state.ts'
 
 /** A rate-limited job, which is called more often than it should run. */
-export interface SparseJob<Report extends RunReport> {
+export interface RateLimitedJob<Report extends RunReport> {
   readonly intervalMs: number
   /** Default: the system clock. */
   readonly clock?: Clock | undefined
@@ -13,17 +13,17 @@ export interface SparseJob<Report extends RunReport> {
   calledAgoMs(): number
   perform(run: JobRun): Promise<Report | undefined>
   /** Receives events. What it throws or rejects with is dropped. */
-  tell(happening: JobHappening): void
+  tell(happening: JobEventBody): void
 }
 
 /** The result: the time of an earlier run that already serves this call, or the outcome of this call's own run. */
-export type Sparsely<Report> = { readonly servedMs: number } | { readonly report: Report | undefined }
+export type RateLimitedResult<Report> = { readonly servedMs: number } | { readonly report: Report | undefined }
 
 /**
  * The time of the last run, if it was within the interval before the call. A run in the future of this clock counts,
  * too.
  */
-export function servedMsOf({ lastRunMs }: JobNote, intervalMs: number, calledMs: number): number | undefined {
+export function servedMsOf({ lastRunMs }: JobState, intervalMs: number, calledMs: number): number | undefined {
   return lastRunMs !== undefined && calledMs - lastRunMs < intervalMs ? lastRunMs : undefined
 }
 
@@ -42,11 +42,11 @@ export function servedMsOf({ lastRunMs }: JobNote, intervalMs: number, calledMs:
  */
 export async function runAtMostOncePer<Report extends RunReport>(
   leadership: Leadership,
-  job: SparseJob<Report>,
-): Promise<Sparsely<Report>> {
+  job: RateLimitedJob<Report>,
+): Promise<RateLimitedResult<Report>> {
   const { clock = systemClock } = job
-  const tell = contained((happening) => job.tell(happening))
-  const book = new Book(leadership, clock, tell)
+  const tell = safeListener((happening) => job.tell(happening))
+  const book = new JobLog(leadership, clock, tell)
   const nowMs = clock.wallMs()
   // If another process ran the job while this call waited, that run serves this call.
   const servedMs = servedMsOf(book.note, job.intervalMs, nowMs - Math.max(0, job.calledAgoMs()))

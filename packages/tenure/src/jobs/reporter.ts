@@ -1,17 +1,17 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../common/clock.ts'
 import { stackOf } from '../engine/election-log.ts'
 import { isTenureError, TenureError } from '../common/errors.ts'
 import type { Observer } from '../engine/events.ts'
 import type { Log } from '../log/log.ts'
-import { inWords, LogLines } from '../log/rate-limited-log.ts'
-import type { JobHappening, JobObserver } from './events.ts'
+import { formatDuration, LogLines } from '../log/rate-limited-log.ts'
+import type { JobEventBody, JobObserver } from './events.ts'
 
 /**
  * Reports job events to the observer and the log. Every failure is reported to at least one of them, or to the caller.
  */
-export class Reporter {
+export class JobReporter {
   readonly identity: string
   readonly #observer: JobObserver | undefined
   /** Undefined if the observer receives failures instead. */
@@ -38,7 +38,7 @@ export class Reporter {
   }
 
   /** `isAwaited` is true if a caller awaits this run and receives its error. */
-  tell(job: string, happening: JobHappening, isAwaited = false): void {
+  tell(job: string, happening: JobEventBody, isAwaited = false): void {
     const observer = this.#observer
     const error = isAwaited ? undefined : failureOf(job, happening)
     if (error !== undefined) this.#logFailure(job, error)
@@ -57,19 +57,19 @@ export class Reporter {
     this.#lines?.write('error', text, { name: job, detailOf: () => (isOfWork ? stackOf(error) : undefined) })
   }
 
-  #logProgress(job: string, happening: JobHappening): void {
+  #logProgress(job: string, happening: JobEventBody): void {
     if (happening.type === 'retrying') {
       const { error, delayMs } = happening
-      this.#lines?.write('info', `job "${job}" will be retried in ${inWords(delayMs)}: ${messageOf(error)}`)
+      this.#lines?.write('info', `job "${job}" will be retried in ${formatDuration(delayMs)}: ${messageOf(error)}`)
     } else if (happening.type === 'ended' && happening.run.result === 'succeeded') {
       const { scheduledAt, durationMs = 0 } = happening.run
-      const time = `${scheduledAt.toISOString()} succeeded after ${inWords(durationMs)}`
+      const time = `${scheduledAt.toISOString()} succeeded after ${formatDuration(durationMs)}`
       this.#lines?.write('info', `the run of "${job}" for ${time}`)
     }
   }
 
   #contain(job: string, callListener: () => unknown): void {
-    contain(callListener, (cause) => {
+    callSafely(callListener, (cause) => {
       const error = new TenureError('WORK_FAILED', `The observer of job "${job}" failed: ${messageOf(cause)}`, {
         cause,
       })
@@ -86,7 +86,7 @@ export class Reporter {
  * The error of an event that must not go unnoticed: a run that failed or never started, or anything that keeps a job
  * from running.
  */
-function failureOf(job: string, happening: JobHappening): unknown {
+function failureOf(job: string, happening: JobEventBody): unknown {
   if (happening.type === 'error') return happening.error
   if (happening.type === 'missed') {
     const time = happening.scheduledAt.toISOString()

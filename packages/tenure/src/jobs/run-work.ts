@@ -4,7 +4,7 @@ import { answerByClock } from '../engine/clock-signal.ts'
 import { LeadershipLostError, TenureError } from '../common/errors.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { RunReport } from './job-log.ts'
-import type { JobHappening } from './events.ts'
+import type { JobEventBody } from './events.ts'
 import type { JobResult, JobRun } from './job-state.ts'
 
 /**
@@ -43,14 +43,14 @@ export interface RunLimits {
 }
 
 /** One run of a job's work. */
-export interface Performance<T> extends RunLimits {
+export interface RunRequest<T> extends RunLimits {
   readonly leadership: Leadership
   readonly clock: Clock
   readonly run: JobRun
   /** No further try starts at or after this wall-clock time. */
   readonly untilMs?: number | undefined
   readonly work: JobWork<T>
-  tell(happening: JobHappening): void
+  tell(happening: JobEventBody): void
 }
 
 /** The outcome and the result of the work. */
@@ -66,7 +66,7 @@ export interface WorkReport<T> extends RunReport {
 const longestRetryMs = 60_000
 
 /** Calls the work, and retries it if it fails: one try at a time, all in this leadership. */
-export async function perform<T>(performance: Performance<T>): Promise<WorkReport<T>> {
+export async function perform<T>(performance: RunRequest<T>): Promise<WorkReport<T>> {
   const { leadership, clock, run, work, maxRuntimeMs, retries } = performance
   const controller = new AbortController()
   const { signal } = controller
@@ -118,7 +118,7 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
 
 /** Waits before a retry. Returns false without waiting if there is no time for another try. */
 async function waitToRetry<T>(
-  { clock, run, untilMs, retryDelayMs, tell }: Performance<T>,
+  { clock, run, untilMs, retryDelayMs, tell }: RunRequest<T>,
   tries: number,
   error: unknown,
   signal: AbortSignal,

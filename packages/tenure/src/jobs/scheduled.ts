@@ -3,11 +3,11 @@ import { setMaxListeners } from 'node:events'
 import { pause } from '@tenure/internal/pause'
 import type { Leadership } from '../engine/leadership.ts'
 import { leadWith, untilStopped } from '../api/lead-with.ts'
-import type { JobHappening } from './events.ts'
-import { followSchedule, type Followed, type FollowedJob } from './follow.ts'
+import type { JobEventBody } from './events.ts'
+import { followSchedule, type FollowResult, type ScheduledJob } from './follow.ts'
 import { isAskedToEnd, perform, type JobWork, type RunLimits } from './run-work.ts'
 import type { Schedule } from './schedule.ts'
-import type { Workshop } from './job-runtime.ts'
+import type { JobRuntime } from './job-runtime.ts'
 
 /** A job that was passed to `every`. */
 export interface ScheduledWork {
@@ -28,10 +28,10 @@ const longestSleepMs = 10_000
 function follow(
   leadership: Leadership,
   { name, schedule, limits, work }: ScheduledWork,
-  { clock, reporter }: Workshop,
-  leaves: NonNullable<FollowedJob<never>['leaves']>,
-): Promise<Followed<never>> {
-  const tell: FollowedJob<never>['tell'] = (happening) => reporter.tell(name, happening)
+  { clock, reporter }: JobRuntime,
+  leaves: NonNullable<ScheduledJob<never>['leaves']>,
+): Promise<FollowResult<never>> {
+  const tell: ScheduledJob<never>['tell'] = (happening) => reporter.tell(name, happening)
   return followSchedule<never>(leadership, {
     schedule,
     clock,
@@ -42,7 +42,7 @@ function follow(
 }
 
 /** Runs a job with its own leader. It keeps leading between runs, or lets others lead if there is time for that. */
-export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
+export function serve(job: ScheduledWork, workshop: JobRuntime): Promise<void> {
   const { clock, reporter, leaseDurationMs, retryIntervalMs } = workshop
   // Step down after a run, so that the process that started first does not keep all jobs of the fleet.
   const leaves = (nextMs: number | undefined, hasRun: boolean) =>
@@ -77,11 +77,11 @@ export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
  * due and released afterwards, so the job costs nothing in between. That lease alone makes the runs safe. The shared
  * leader only decides which process runs them.
  */
-export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promise<void> {
+export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop: JobRuntime): Promise<void> {
   const { clock, reporter } = workshop
   const goesOn = () => gate.isLeader() && !job.ended.aborted
   while (goesOn()) {
-    const tell = (happening: JobHappening) => {
+    const tell = (happening: JobEventBody) => {
       if (goesOn()) reporter.tell(job.name, happening)
     }
     let nextMs: number | undefined
@@ -102,7 +102,7 @@ export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop
   }
 }
 
-async function wait(ms: number, gate: Leadership, job: ScheduledWork, { clock }: Workshop): Promise<void> {
+async function wait(ms: number, gate: Leadership, job: ScheduledWork, { clock }: JobRuntime): Promise<void> {
   const controller = new AbortController()
   const end = () => controller.abort()
   for (const signal of [gate.signal, job.ended]) signal.addEventListener('abort', end, { once: true })
@@ -110,7 +110,7 @@ async function wait(ms: number, gate: Leadership, job: ScheduledWork, { clock }:
   for (const signal of [gate.signal, job.ended]) signal.removeEventListener('abort', end)
 }
 
-function visit(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promise<Followed<never>> {
+function visit(gate: Leadership, job: ScheduledWork, workshop: JobRuntime): Promise<FollowResult<never>> {
   return workshop.withElector(job.name, async (elector) => {
     // A run that has started continues under its own lease. A campaign stops, because the next shared leader will run
     // the job.
@@ -140,12 +140,12 @@ function unlessLost({ signal }: Leadership, work: Promise<void>): Promise<void> 
 }
 
 /** The shared leader of all jobs in a program. */
-export class Gate {
-  readonly #workshop: Workshop
+export class SharedLeader {
+  readonly #workshop: JobRuntime
   readonly #jobs = new Map<ScheduledWork, Promise<void>>()
   #leadership: Leadership | undefined
 
-  constructor(election: string, workshop: Workshop) {
+  constructor(election: string, workshop: JobRuntime) {
     this.#workshop = workshop
     void workshop.withElector(election, async (elector) => {
       elector.start()

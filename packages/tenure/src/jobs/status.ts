@@ -1,5 +1,5 @@
 import type { LeaseRecord } from '../engine/lease-store.ts'
-import { noteOf, withLostRuns, type JobRun } from './job-state.ts'
+import { jobStateOf, withLostRuns, type JobRun } from './job-state.ts'
 
 /**
  * The status of a job, according to its record.
@@ -35,7 +35,7 @@ export interface JobStatus {
  * for (const record of records) console.log(jobStatus(record)?.nextRun)
  */
 export function jobStatus(record: LeaseRecord): JobStatus | undefined {
-  const note = record.carry === '' ? undefined : noteOf(record.carry)
+  const note = record.carry === '' ? undefined : jobStateOf(record.carry)
   if (!note) return undefined
   const { lastRunMs, nextRunMs, doneMs, schedule, timezone } = note
   const { runs } = withLostRuns(note, record.released ? undefined : record.term)

@@ -1,5 +1,5 @@
 import type { CallOptions } from '../engine/lease-store.ts'
-import { adviseOnce } from '../log/advice.ts'
+import { warnOnce } from '../log/advice.ts'
 import { reasonOf } from '../clients/kubernetes/api-error.ts'
 import type { KubernetesClient } from '../clients/kubernetes/client.ts'
 
@@ -27,7 +27,7 @@ export function adviseOnNamespace(
   const danger = `With cluster-wide permissions, elections with the same name in two namespaces would share one ${across}Lease.`
   const byUrl = option === 'namespace' ? ` (in a URL: ${scheme}://${home.namespace})` : ''
   const passed = `${option}: ${JSON.stringify(home.namespace)}${byUrl}`
-  adviseOnce(
+  warnOnce(
     'INVALID_OPTION',
     `${kept} ${home.said} ${danger} Set POD_NAMESPACE (in a pod with the downward API), or pass ${passed}.`,
   )

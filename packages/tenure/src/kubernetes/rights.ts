@@ -114,7 +114,7 @@ async function ask<Write extends string>(
     const enough = missing.every((verb) => verb === 'watch')
     if (missing.length === 0) return { ...allowed, enough, missing: undefined }
     const user = userOf(await request('POST', selfPath, selfReview))
-    return { ...allowed, enough, missing: inWords(kind, missing, place, { user, remark, question }) }
+    return { ...allowed, enough, missing: missingRightError(kind, missing, place, { user, remark, question }) }
   } catch {
     // The election uses the same server and reports its errors.
     return undefined
@@ -154,7 +154,7 @@ function userOf(answer: ApiAnswer): string | undefined {
   return (isObject(info) && asText(info['username'])) || undefined
 }
 
-function inWords(
+function missingRightError(
   kind: ElectionKind,
   missing: readonly Verb[],
   { namespace, name }: Place,

@@ -4,7 +4,7 @@ const given = new Set<string>()
 const mostPieces = 50
 
 /** Emits a process warning about a setup that works but should be corrected. Each message is shown once. */
-export function adviseOnce(code: ErrorCode, message: string): void {
+export function warnOnce(code: ErrorCode, message: string): void {
   if (given.has(message) || given.size >= mostPieces) return
   given.add(message)
   process.emitWarning(message, { type: 'TenureWarning', code })

@@ -1,4 +1,4 @@
-import { contain } from '@tenure/internal/call-safely'
+import { callSafely } from '@tenure/internal/call-safely'
 import type { Clock } from '../common/clock.ts'
 import { defaultLog, type Log } from './log.ts'
 
@@ -157,13 +157,13 @@ export class LogLines {
     const lines = held === 1 ? 'line' : 'lines'
     this.#print(
       level,
-      `in the last ${inWords(nowMs - window.startMs)}, ${held} more ${lines}${names} like: ${lastHeld}`,
+      `in the last ${formatDuration(nowMs - window.startMs)}, ${held} more ${lines}${names} like: ${lastHeld}`,
     )
   }
 
   #print(level: keyof Log, text: string): void {
     // Called as a method, because loggers use `this`. A failing log must not affect an election.
-    contain(
+    callSafely(
       () => this.#log[level](`tenure: ${text}`),
       () => undefined,
     )
@@ -192,7 +192,7 @@ function printable(text: string): string {
 }
 
 /** Formats a duration for people. */
-export function inWords(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
   if (ms < 120_000) return `${Math.round(ms / 1_000)} s`

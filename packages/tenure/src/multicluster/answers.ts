@@ -7,7 +7,7 @@ import { errorCodes, TenureError, type ErrorCode } from '../common/errors.ts'
 import type { Granted, LeaseRecord, Outcome, Refused } from '../engine/lease-store.ts'
 import { booleanField, invalid, numberField, optionalText, parseObject, textField } from '../store-kit/record.ts'
 import type { Metadata } from '../engine/lease-store.ts'
-import type { Asked } from './requests.ts'
+import type { RequestBody } from './requests.ts'
 import type { MultiClusterAnswer, RelayedRecord } from './resource.ts'
 
 type Fields = Record<string, unknown>
@@ -20,7 +20,7 @@ export function foundIn(election: string, answer: MultiClusterAnswer): LeaseReco
 }
 
 /** The outcome of a claim. Throws the error that the controller answered with, or `RECORD_INVALID`. */
-export function outcomeOf(election: string, asked: Asked, answer: MultiClusterAnswer): Outcome {
+export function outcomeOf(election: string, asked: RequestBody, answer: MultiClusterAnswer): Outcome {
   throwIfError(answer)
   return booleanField({ ...answer }, 'ok') ? grantOf(election, asked, answer) : refusalOf(election, answer)
 }
@@ -51,7 +51,7 @@ export function relayedRecordOf(election: string, record: RelayedRecord): LeaseR
 /**
  * A grant must match the request: the same holder, the same attempt, and, for a renewal or a release, the same term.
  */
-function grantOf(election: string, { verb, claim }: Asked, answer: MultiClusterAnswer): Granted {
+function grantOf(election: string, { verb, claim }: RequestBody, answer: MultiClusterAnswer): Granted {
   if (answer.record === undefined) throw invalid('a grant has no record')
   const record = relayedRecordOf(election, answer.record)
   const { leaseDurationMs = 0 } = claim

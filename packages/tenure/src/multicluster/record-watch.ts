@@ -3,7 +3,7 @@ import type { Clock } from '../common/clock.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 import { relayedRecordOf } from './answers.ts'
 import type { MultiClusterLease } from './resource.ts'
-import type { ResourceView, Viewer } from './resource-observer.ts'
+import type { ResourceObserver, ResourceListener } from './resource-observer.ts'
 
 const quietMs = 90_000
 
@@ -11,9 +11,9 @@ const quietMs = 90_000
  * Watches the global record in the status. A controller serves an election only while somebody asks for it. So a store
  * that only watches sends a read after two lease durations without news.
  */
-export class RecordWatch implements Viewer {
+export class RecordWatch implements ResourceListener {
   readonly #election: string
-  readonly #view: ResourceView
+  readonly #view: ResourceObserver
   readonly #clock: Clock
   readonly #signal: AbortSignal
   /** Only the newest state is kept: a slow reader skips states. */
@@ -24,7 +24,7 @@ export class RecordWatch implements Viewer {
   /** The uid of the resource that showed the record. */
   #shownIn: string | undefined
 
-  constructor(election: string, view: ResourceView, clock: Clock, signal: AbortSignal) {
+  constructor(election: string, view: ResourceObserver, clock: Clock, signal: AbortSignal) {
     this.#election = election
     this.#view = view
     this.#clock = clock

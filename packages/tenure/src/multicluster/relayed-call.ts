@@ -7,7 +7,7 @@ import type { CallOptions } from '../engine/lease-store.ts'
 import { RelayedError } from './answers.ts'
 import type { Condition, MultiClusterAnswer, MultiClusterLease } from './resource.ts'
 import type { ResourceKey } from './resources.ts'
-import type { ResourceView, Viewer } from './resource-observer.ts'
+import type { ResourceObserver, ResourceListener } from './resource-observer.ts'
 
 const defaultTimeoutMs = 10_000
 /** Without a watch, the resource is polled: quickly at first, then less often. */
@@ -15,9 +15,9 @@ const firstReadMs = 50
 const longestReadMs = 1_000
 
 /** One call, from its start to its answer or deadline, including all requests that it sends. */
-export class RelayedCall implements Viewer {
+export class RelayedCall implements ResourceListener {
   readonly #key: ResourceKey
-  readonly #view: ResourceView
+  readonly #view: ResourceObserver
   readonly #clock: Clock
   readonly #timeoutMs: number
   readonly #deadlineMs: number
@@ -35,7 +35,7 @@ export class RelayedCall implements Viewer {
 
   constructor(
     key: ResourceKey,
-    view: ResourceView,
+    view: ResourceObserver,
     clock: Clock,
     { signal, timeoutMs = defaultTimeoutMs }: CallOptions,
   ) {

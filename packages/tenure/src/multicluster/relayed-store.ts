@@ -15,12 +15,12 @@ import { plainStore } from '../store-kit/bound-store.ts'
 import { Watches } from '../store-kit/watches.ts'
 import { foundIn, outcomeOf } from './answers.ts'
 import { RelayedCall } from './relayed-call.ts'
-import { Lanes } from './slots.ts'
+import { Slots } from './slots.ts'
 import { RecordWatch } from './record-watch.ts'
-import { askHeld, askToAcquire, patchWith, requestOf, specWith, type Asked } from './requests.ts'
+import { heldRequest, acquireRequest, patchWith, requestOf, specWith, type RequestBody } from './requests.ts'
 import type { MultiClusterAnswer, MultiClusterLease, MultiClusterRequest } from './resource.ts'
 import type { ResourceKey, Resources } from './resources.ts'
-import { ResourceView } from './resource-observer.ts'
+import { ResourceObserver } from './resource-observer.ts'
 
 /**
  * A leader sends another call within its lease duration. Its watch stays open between two calls for at most this long.
@@ -38,8 +38,8 @@ const mostTries = 3
 interface Place {
   readonly election: string
   readonly key: ResourceKey
-  readonly view: ResourceView
-  readonly lanes: Lanes
+  readonly view: ResourceObserver
+  readonly lanes: Slots
   /** The last candidate that used this store, and its lease duration. Reads include both. */
   holder: string | undefined
   leaseDurationMs: number | undefined
@@ -77,23 +77,23 @@ class RelayedLeases implements RelayedStore {
 
   read(election: string, options: CallOptions): Promise<LeaseRecord | undefined> {
     const { holder = `reader-${this.#id}`, leaseDurationMs } = this.#placeOf(election)
-    const asked: Asked = { verb: 'read', claim: { holder, leaseDurationMs } }
+    const asked: RequestBody = { verb: 'read', claim: { holder, leaseDurationMs } }
     return this.#ask(election, asked, options, (answer) => foundIn(election, answer))
   }
 
   acquire(claim: AcquireClaim, options: CallOptions): Promise<Outcome> {
-    return this.#claim(claim.election, askToAcquire(claim), options)
+    return this.#claim(claim.election, acquireRequest(claim), options)
   }
 
   renew(claim: HeldClaim, options: CallOptions): Promise<Outcome> {
-    return this.#claim(claim.election, askHeld('renew', claim), options)
+    return this.#claim(claim.election, heldRequest('renew', claim), options)
   }
 
   release(claim: HeldClaim, options: CallOptions): Promise<Outcome> {
-    return this.#claim(claim.election, askHeld('release', claim), options)
+    return this.#claim(claim.election, heldRequest('release', claim), options)
   }
 
-  async #claim(election: string, asked: Asked, options: CallOptions): Promise<Outcome> {
+  async #claim(election: string, asked: RequestBody, options: CallOptions): Promise<Outcome> {
     const { holder, leaseDurationMs } = asked.claim
     // Other clusters know this candidate as "cluster/identity", so an identity must not contain a slash.
     if (holder.includes('/'))
@@ -128,7 +128,7 @@ class RelayedLeases implements RelayedStore {
   /** Writes a request, waits for the answer, and returns the result of `understand`. */
   async #ask<T>(
     election: string,
-    asked: Asked,
+    asked: RequestBody,
     options: CallOptions,
     understand: (answer: MultiClusterAnswer) => T,
   ): Promise<T> {
@@ -190,8 +190,8 @@ class RelayedLeases implements RelayedStore {
     if (known) return known
     this.#forget()
     const key = { namespace: this.namespace, name: leaseNameOf(election) }
-    const view = new ResourceView(this.#resources, key, this.#clock)
-    const place = { election, key, view, lanes: new Lanes(), holder: undefined, leaseDurationMs: undefined }
+    const view = new ResourceObserver(this.#resources, key, this.#clock)
+    const place = { election, key, view, lanes: new Slots(), holder: undefined, leaseDurationMs: undefined }
     this.#places.set(election, place)
     return place
   }
@@ -211,7 +211,7 @@ function unsettled({ namespace, name }: ResourceKey): TenureError {
 }
 
 /** How long to keep the watch. A leader calls again within its lease duration, and after a release no call follows. */
-function keptFor({ verb, claim }: Asked, result: unknown): number {
+function keptFor({ verb, claim }: RequestBody, result: unknown): number {
   if (verb === 'release') return 0
   const isGrant = verb !== 'read' && (result as Outcome).ok
   return isGrant ? Math.min(longestKeptMs, claim.leaseDurationMs ?? 0) : shortlyKeptMs

@@ -4,7 +4,7 @@ import type { MultiClusterLeaseSpec, MultiClusterRequest, RequestClaim, RequestV
 import type { Patch, SpecPatch } from './resources.ts'
 
 /** The verb and the claim of a call, as data. */
-export interface Asked {
+export interface RequestBody {
   readonly verb: RequestVerb
   readonly claim: RequestClaim
 }
@@ -27,7 +27,7 @@ const emptyClaim: { readonly [Field in keyof Required<RequestClaim>]: null } = {
 }
 
 /** Converts an acquire to data. */
-export function askToAcquire(claim: AcquireClaim): Asked {
+export function acquireRequest(claim: AcquireClaim): RequestBody {
   const { holder, attempt, leaseDurationMs, afterTerm, expiredVersion, metadata, mark } = claim
   const fields = { holder, attempt, leaseDurationMs, afterTerm, metadata: JSON.stringify(metadata), mark }
   // An empty version is meaningful: the record does not exist.
@@ -35,7 +35,7 @@ export function askToAcquire(claim: AcquireClaim): Asked {
 }
 
 /** Converts a renewal or a release to data. */
-export function askHeld(verb: 'renew' | 'release', claim: HeldClaim): Asked {
+export function heldRequest(verb: 'renew' | 'release', claim: HeldClaim): RequestBody {
   const { holder, attempt, leaseDurationMs, term, version, carry, mark } = claim
   const fields = { holder, attempt, leaseDurationMs, term, version, mark }
   return { verb, claim: { ...fields, ...(verb === 'renew' && carry !== undefined && { carry }) } }
@@ -43,7 +43,7 @@ export function askHeld(verb: 'renew' | 'release', claim: HeldClaim): Asked {
 
 /** Creates the request of one call. Its answer must have the same id. */
 export function requestOf(
-  { verb, claim }: Asked,
+  { verb, claim }: RequestBody,
   { id, wallMs, timeoutMs }: { readonly id: string; readonly wallMs: number; readonly timeoutMs: number },
 ): MultiClusterRequest {
   const set = Object.fromEntries(Object.entries(claim).filter(([, value]) => value !== undefined))

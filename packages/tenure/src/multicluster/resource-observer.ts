@@ -5,7 +5,7 @@ import type { MultiClusterLease } from './resource.ts'
 import type { ResourceKey, Resources } from './resources.ts'
 
 /** Receives what is observed of a resource. */
-export interface Viewer {
+export interface ResourceListener {
   /**
    * Called with the observed resource, possibly not for the first time. Undefined if it does not exist. If it is not an
    * event but the answer to a request, it may be older than what was observed before.
@@ -24,11 +24,11 @@ const forbiddenMs = 300_000
  * Observes one resource with one watch, which all waiting calls of a store share. The watch stays open while it is
  * needed, and a while longer if a leader will soon call again.
  */
-export class ResourceView {
+export class ResourceObserver {
   readonly #resources: Resources
   readonly #key: ResourceKey
   readonly #clock: Clock
-  readonly #viewers = new Set<Viewer>()
+  readonly #viewers = new Set<ResourceListener>()
   #closing: AbortController | undefined
   #linger: Timer | undefined
   #keptUntilMs = -Infinity
@@ -66,7 +66,7 @@ export class ResourceView {
   }
 
   /** From now on, notifies this viewer of everything observed. */
-  add(viewer: Viewer): void {
+  add(viewer: ResourceListener): void {
     this.#linger?.cancel()
     this.#linger = undefined
     this.#viewers.add(viewer)
@@ -76,7 +76,7 @@ export class ResourceView {
   }
 
   /** Removes a viewer. `keepMs` keeps the watch open for an expected next call. 0 means that no call is expected. */
-  remove(viewer: Viewer, keepMs?: number): void {
+  remove(viewer: ResourceListener, keepMs?: number): void {
     if (!this.#viewers.delete(viewer)) return
     const nowMs = this.#clock.monotonicMs()
     if (keepMs === 0) this.#keptUntilMs = -Infinity

@@ -8,7 +8,7 @@ const mostLanes = 8
  * The slots of one store in one resource. Each call takes the lowest free slot. So concurrent calls do not overwrite
  * each other, and consecutive calls leave only one request behind.
  */
-export class Lanes {
+export class Slots {
   readonly #taken = new Set<number>()
   readonly #queue: (() => void)[] = []
 

@@ -16,7 +16,7 @@ import type { World } from './world.ts'
 const turnMs = 5
 
 /** How the work of a simulated leader behaves. */
-export interface WorkHabits {
+export interface WorkProfile {
   /** How long the work continues after its signal aborted. */
   readonly windDownMs: number
   /** How late a write may arrive at the guarded resource. */
@@ -48,7 +48,7 @@ export class Candidate {
   readonly #random: Random
   readonly #checker: Checker
   readonly #timeline: Timeline
-  readonly #habits: WorkHabits
+  readonly #habits: WorkProfile
   readonly #lease: Lease
   readonly #onStopped: (candidate: Candidate) => void
   /**
@@ -77,7 +77,7 @@ export class Candidate {
     link: Link
     checker: Checker
     timeline: Timeline
-    habits: WorkHabits
+    habits: WorkProfile
     onStopped: (candidate: Candidate) => void
     elector: Omit<ElectorOptions, 'clock' | 'observer' | 'identity'>
   }) {

@@ -36,7 +36,7 @@ export interface Counts {
  * Which guarantees hold in a run. Clocks beyond their bound break exclusive belief, and deletion may break terms;
  * fencing always holds.
  */
-export interface Promises {
+export interface Guarantees {
   readonly belief: boolean
   readonly terms: boolean
   readonly liveness: boolean
@@ -79,7 +79,7 @@ export class Checker {
   }
   readonly #world: World
   readonly #timeline: Timeline
-  readonly #promises: Promises
+  readonly #promises: Guarantees
   readonly #termOfAttempt = new Map<string, number>()
   #highestTerm = 0
   #lastHolder: string | undefined
@@ -88,7 +88,7 @@ export class Checker {
   #faultAtMs = 0
   #ledAtMs = 0
 
-  constructor(world: World, timeline: Timeline, promises: Promises) {
+  constructor(world: World, timeline: Timeline, promises: Guarantees) {
     this.#world = world
     this.#timeline = timeline
     this.#promises = promises

@@ -1,7 +1,7 @@
 import type { Candidate } from './candidate.ts'
 import type { Checker } from './checker.ts'
 import type { Fleet } from './fleet.ts'
-import type { Weather } from './link.ts'
+import type { NetworkCondition } from './link.ts'
 import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
@@ -193,7 +193,7 @@ export class Faults {
     return this.#random.pick(leaders.length > 0 && this.#random.chance(0.6) ? leaders : candidates)
   }
 
-  #storm({ link }: Candidate, forMs: number, change: Partial<Weather>): void {
+  #storm({ link }: Candidate, forMs: number, change: Partial<NetworkCondition>): void {
     link.storm(change, forMs)
     // Messages that were sent during the fault may stay in flight after it.
     this.#checker.fault(this.#world.nowMs + forMs + (change.delayMs ?? 0))

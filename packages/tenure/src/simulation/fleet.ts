@@ -10,7 +10,7 @@ import { decodeRecord } from '../store-kit/record.ts'
 import type { Current } from '../store-kit/rules.ts'
 import { swapStore, type SwapServer } from '../store-kit/compare-and-swap-store.ts'
 import { latestDeadlineMs, type TimingOptions } from '../engine/timings.ts'
-import { Candidate, type WorkHabits } from './candidate.ts'
+import { Candidate, type WorkProfile } from './candidate.ts'
 import type { Checker } from './checker.ts'
 import { fairWeather, Link, linkKv, linkStore, linkSwap, Server } from './link.ts'
 import { Machine } from './machine.ts'
@@ -47,7 +47,7 @@ export interface FleetPlan {
   readonly replayEveryMs: number
   /** The maximum true error of each clock's rate. */
   readonly clockErrorRatio: number
-  readonly habits: WorkHabits
+  readonly habits: WorkProfile
   /** The longest time until a stopped process is replaced. */
   readonly stoppedForMs: number
 }

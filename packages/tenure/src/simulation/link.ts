@@ -38,7 +38,7 @@ export class Server {
 }
 
 /** The current condition of the network between one machine and the store. */
-export interface Weather {
+export interface NetworkCondition {
   latencyMs: number
   /** How much longer an answer takes than a request. */
   answerDelayMs: number
@@ -60,7 +60,7 @@ export interface Weather {
 }
 
 /** A network without faults. */
-export function fairWeather(latencyMs: number, replayEveryMs: number): Weather {
+export function fairWeather(latencyMs: number, replayEveryMs: number): NetworkCondition {
   return {
     latencyMs,
     answerDelayMs: 0,
@@ -78,9 +78,9 @@ export function fairWeather(latencyMs: number, replayEveryMs: number): Weather {
 
 /** The path from one machine to the store's server. Every request and every answer is a message that may go wrong. */
 export class Link {
-  readonly #fair: Weather
-  readonly #storms = new Set<Partial<Weather>>()
-  weather: Weather
+  readonly #fair: NetworkCondition
+  readonly #storms = new Set<Partial<NetworkCondition>>()
+  weather: NetworkCondition
   readonly #world: World
   readonly #random: Random
   readonly #machine: Machine
@@ -88,7 +88,7 @@ export class Link {
   readonly #breakers = new Set<() => void>()
   #losesNext = false
 
-  constructor(options: { world: World; random: Random; machine: Machine; server: Server; weather: Weather }) {
+  constructor(options: { world: World; random: Random; machine: Machine; server: Server; weather: NetworkCondition }) {
     this.#world = options.world
     this.#random = options.random
     this.#machine = options.machine
@@ -98,7 +98,7 @@ export class Link {
   }
 
   /** Makes the network worse for a while. Several storms may overlap. */
-  storm(change: Partial<Weather>, forMs: number): void {
+  storm(change: Partial<NetworkCondition>, forMs: number): void {
     this.#storms.add(change)
     this.weather = { ...this.weather, ...change }
     this.#world.after(forMs, () => {

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../engine/lease-store.ts'
-import type { Current, Draft } from '../store-kit/rules.ts'
-import type { SwapServer, Swapped } from '../store-kit/compare-and-swap-store.ts'
+import type { Current, RecordDraft } from '../store-kit/rules.ts'
+import type { SwapServer, SwapOutcome } from '../store-kit/compare-and-swap-store.ts'
 import { watchesOf } from './watches.ts'
 
 /** A server that compares and swaps in one step and stores the highest term apart from the record. */
@@ -28,7 +28,7 @@ export function simulatedSwap(): SimulatedSwap {
     expiry: 'observed',
     nothing,
     find: async (election) => found(election),
-    async swap(election: string, over: Current, draft: Draft): Promise<Swapped<Current>> {
+    async swap(election: string, over: Current, draft: RecordDraft): Promise<SwapOutcome<Current>> {
       const current = found(election)
       const isSame = current.record?.version === over.record?.version && current.highestTerm === over.highestTerm
       if (!isSame) return { ok: false, found: current }

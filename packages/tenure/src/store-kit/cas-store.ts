@@ -5,8 +5,8 @@ import { checkClock, checkMethods } from '../engine/check-values.ts'
 import { checkMembers, checkOptions } from '../common/check-options.ts'
 import { listPage } from './list.ts'
 import { decodeRecord, encodeRecord, recordOf, unusable } from './record.ts'
-import { termInRecord, type Current, type Draft } from './rules.ts'
-import { swapStore, type Swapped, type SwapServer } from './compare-and-swap-store.ts'
+import { termInRecord, type Current, type RecordDraft } from './rules.ts'
+import { swapStore, type SwapOutcome, type SwapServer } from './compare-and-swap-store.ts'
 
 /** A value and the version that the backend assigned to it. Every write must change the version. */
 export interface VersionedValue {
@@ -98,7 +98,7 @@ class CasServer implements SwapServer<Current> {
     return foundOf(election, await this.#backend.get(election, call))
   }
 
-  async swap(election: string, over: Current, draft: Draft, call: CallOptions): Promise<Swapped<Current>> {
+  async swap(election: string, over: Current, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Current>> {
     const value = encodeRecord(draft, () => this.#clock.randomId())
     const version = writtenVersion(await this.#backend.putIfVersion(election, value, over.record?.version, call))
     if (version === undefined) return { ok: false }

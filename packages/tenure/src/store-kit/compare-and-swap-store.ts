@@ -19,10 +19,10 @@ import type {
 } from '../engine/lease-store.ts'
 import { judgedStore, type JudgedPlace } from './locking-store.ts'
 import type { Page } from './list.ts'
-import { granted, refused, shown, type Current, type Draft, type Verdict } from './rules.ts'
+import { granted, refused, shown, type Current, type RecordDraft, type Verdict } from './rules.ts'
 
 /** The outcome of a swap. If the outcome is uncertain, the swap must throw. */
-export type Swapped<Found extends Current> =
+export type SwapOutcome<Found extends Current> =
   /** Written. `found` is the server's new state. */
   | { readonly ok: true; readonly found: Found & { readonly record: LeaseRecord } }
   /**
@@ -32,7 +32,7 @@ export type Swapped<Found extends Current> =
   | { readonly ok: false; readonly found?: Found }
 
 /**
- * What a store implements for its server. `Found` is what the rules must know about one election, plus anything that a
+ * What a store implements for its server. `SearchResult` is what the rules must know about one election, plus anything that a
  * later swap compares or writes back: a revision, the highest term's own revision, a whole object.
  */
 export interface SwapServer<Found extends Current> {
@@ -46,7 +46,7 @@ export interface SwapServer<Found extends Current> {
    * whether the lease has expired, by the sign of `over.remainingMs`. A separately kept highest term is raised in the
    * same step.
    */
-  swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>>
+  swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>>
   /**
    * Removes the record, and the highest term too if `withTerm`, if the server's state still matches `over`. False:
    * certainly not removed, because the state differed. If the outcome is uncertain, it must throw.
@@ -94,11 +94,11 @@ export interface ClosableStore extends LeaseStore {
 
 /** Builds a lease store from a server that supports compare-and-swap. */
 export function swapStore<Found extends Current>(server: SwapServer<Found>, clock: Clock): ClosableStore {
-  const place = new SwapPlace(server, clock)
+  const place = new CompareAndSwapBackend(server, clock)
   return { ...judgedStore(place, clock), close: () => place.close() }
 }
 
-class SwapPlace<Found extends Current> implements JudgedPlace {
+class CompareAndSwapBackend<Found extends Current> implements JudgedPlace {
   readonly expiry: LeaseStore['expiry']
   readonly forget?: NonNullable<JudgedPlace['forget']>
   readonly watch?: NonNullable<JudgedPlace['watch']>
@@ -132,7 +132,7 @@ class SwapPlace<Found extends Current> implements JudgedPlace {
     const { election } = claim
     const server = this.#server
     const left = leftBy(this.#clock, election, call)
-    const swap = async (over: Found, verdict: Verdict): Promise<Swapped<Found> | undefined> => {
+    const swap = async (over: Found, verdict: Verdict): Promise<SwapOutcome<Found> | undefined> => {
       if ('answer' in verdict) return undefined
       const swapped = await server.swap(election, over, verdict.write, left())
       this.#note(election, swapped.found)

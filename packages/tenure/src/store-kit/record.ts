@@ -2,7 +2,7 @@ import { isTenureError, TenureError } from '../common/errors.ts'
 import { messageOf } from '@tenure/internal/message'
 import { isObject } from '@tenure/internal/objects'
 import type { LeaseRecord, Metadata } from '../engine/lease-store.ts'
-import type { Draft } from './rules.ts'
+import type { RecordDraft } from './rules.ts'
 
 const format = 1
 
@@ -11,7 +11,7 @@ const format = 1
  * write id or, if the claim has none, a nonce. The nonce is never reported as a write id. It is generated only when
  * needed, because that takes longer than the rest of the encoding.
  */
-export function encodeRecord(draft: Draft, nonce: () => string): string {
+export function encodeRecord(draft: RecordDraft, nonce: () => string): string {
   const { election, holder, attempt, term, leaseDurationMs, acquiredAt, renewedAt, released, metadata, carry } = draft
   const grant = { election, holder, attempt, term, leaseDurationMs, acquiredAt, renewedAt, released }
   const unique = draft.mark === undefined ? { nonce: nonce() } : { mark: draft.mark }
@@ -22,7 +22,7 @@ export function encodeRecord(draft: Draft, nonce: () => string): string {
  * Decodes what {@link encodeRecord} wrote. Rejects anything it does not fully understand: guessing could elect a second
  * leader.
  */
-export function decodeRecord(text: string): Draft {
+export function decodeRecord(text: string): RecordDraft {
   const value = parseObject(text)
   if (value['format'] !== format) {
     throw invalid(`its format is ${JSON.stringify(value['format'])}, but this version reads only format ${format}`)
@@ -44,7 +44,7 @@ export function decodeRecord(text: string): Draft {
 
 /** Decodes stored text as the record of `election`, with the version that the server assigned. */
 export function recordOf(election: string, text: string, version: string): LeaseRecord {
-  let draft: Draft
+  let draft: RecordDraft
   try {
     draft = decodeRecord(text)
   } catch (cause) {

@@ -35,10 +35,10 @@ export interface Current {
 }
 
 /** A record that is about to be written. Each store adds a version. */
-export type Draft = Omit<LeaseRecord, 'version'>
+export type RecordDraft = Omit<LeaseRecord, 'version'>
 
 /** What a store must do: write the record and answer with a grant, or answer immediately without writing. */
-export type Verdict = { readonly write: Draft } | { readonly answer: Outcome }
+export type Verdict = { readonly write: RecordDraft } | { readonly answer: Outcome }
 
 /**
  * The rules of `LeaseStore.acquire`, for every store that reads a record, decides, and writes. The verdict is valid

@@ -3,7 +3,7 @@ import { messageOf } from '@tenure/internal/message'
 import { numberField, parseObject, textField, unusable } from './record.ts'
 
 /** Survives the deletion of the record. */
-export interface KeptTerm {
+export interface TermRecord {
   readonly term: number
   /** Duration of the newest lease: how long a candidate waits after the record was deleted. */
   readonly leaseDurationMs: number
@@ -12,7 +12,7 @@ export interface KeptTerm {
 const format = 1
 
 /** Encodes a term record. The nonce makes every text unique, since the version may be a hash of it. */
-export function encodeTerm(election: string, kept: KeptTerm, nonce: string): string {
+export function encodeTerm(election: string, kept: TermRecord, nonce: string): string {
   return JSON.stringify({ format, election, ...kept, nonce })
 }
 
@@ -21,7 +21,7 @@ export function decodeTerm<More extends object>(
   election: string,
   text: string,
   more: (value: Record<string, unknown>) => More,
-): KeptTerm & More {
+): TermRecord & More {
   try {
     const value = parseObject(text)
     numberField(value, 'format', (one) => one === format)

@@ -1,9 +1,25 @@
 import { systemClock, type Clock } from '../common/clock.ts'
 import { checkClock, checkMethods } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
-import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome, Refused } from '../engine/lease-store.ts'
+import type {
+  AcquireClaim,
+  CallOptions,
+  HeldClaim,
+  LeaseRecord,
+  LeaseStore,
+  Outcome,
+  Refused,
+} from '../engine/lease-store.ts'
 import { plainStore } from './bound-store.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
+import {
+  granted,
+  judgeAcquire,
+  judgeRelease,
+  judgeRenew,
+  type Current,
+  type RecordDraft,
+  type Verdict,
+} from './rules.ts'
 
 /**
  * A storage whose entries expire on its own clock. Each method is one atomic step and returns whether it was applied,
@@ -180,7 +196,7 @@ class TtlLeases<K, V> implements LeaseStore {
   }
 }
 
-function draftOf(entry: Entry, claim: AcquireClaim, wallMs: number): Draft {
+function draftOf(entry: Entry, claim: AcquireClaim, wallMs: number): RecordDraft {
   const free: Current = { record: undefined, highestTerm: 0, remainingMs: 0 }
   const afterTerm = Math.max(entry.highestTerm, claim.afterTerm)
   const verdict = judgeAcquire(free, { ...claim, afterTerm }, wallMs)
@@ -188,7 +204,7 @@ function draftOf(entry: Entry, claim: AcquireClaim, wallMs: number): Draft {
   throw new Error('A free lease was not granted.')
 }
 
-function write(entry: Entry, draft: Draft): LeaseRecord {
+function write(entry: Entry, draft: RecordDraft): LeaseRecord {
   const record = { ...draft, version: String(++entry.writes) }
   entry.record = record
   entry.highestTerm = Math.max(entry.highestTerm, record.term)
@@ -196,7 +212,7 @@ function write(entry: Entry, draft: Draft): LeaseRecord {
 }
 
 /** The answer when the storage applied a call but another call of this store changed the entry in the meantime. */
-function overtaken(entry: Entry, draft: Draft, claim: HeldClaim): Outcome {
+function overtaken(entry: Entry, draft: RecordDraft, claim: HeldClaim): Outcome {
   const own = entry.record?.attempt === draft.attempt
   if (!draft.released) return { ...refused(entry), ...(own && entry.record && { record: entry.record }) }
   return granted(own ? write(entry, draft) : { ...draft, version: claim.version }, claim)

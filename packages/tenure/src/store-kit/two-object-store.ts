@@ -17,17 +17,17 @@ import type { Clock } from '../common/clock.ts'
 import { isTenureError, TenureError } from '../common/errors.ts'
 import type { CallOptions, LeaseRecord } from '../engine/lease-store.ts'
 import type { VersionedValue } from './cas-store.ts'
-import { decodeTerm, encodeTerm, type KeptTerm } from './term-record.ts'
+import { decodeTerm, encodeTerm, type TermRecord } from './term-record.ts'
 import { listPage, type Page } from './list.ts'
 import { decodeRecord, encodeRecord, readAt, recordOf, textField, unusable } from './record.ts'
-import type { Current, Draft } from './rules.ts'
-import { swapStore, type ClosableStore, type Swapped, type SwapServer } from './compare-and-swap-store.ts'
+import type { Current, RecordDraft } from './rules.ts'
+import { swapStore, type ClosableStore, type SwapOutcome, type SwapServer } from './compare-and-swap-store.ts'
 
 /** Names one of an election's two objects. */
 export type Kind = 'record' | 'term'
 
 /** What the storage for the two objects must implement. */
-export interface ObjectPlace {
+export interface ObjectBackend {
   /** The newest content, never from a cache or a lagging replica. */
   get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined>
   /**
@@ -55,7 +55,7 @@ export interface ObjectPlace {
   nameOf(election: string, kind: Kind): string
 }
 
-interface AttemptedTerm extends KeptTerm {
+interface AttemptTermRecord extends TermRecord {
   /** The attempt that was granted the term. */
   readonly attempt: string
 }
@@ -63,12 +63,12 @@ interface AttemptedTerm extends KeptTerm {
 interface Found extends Current {
   /** Version of the record's object, even if its record is not shown. */
   readonly recordVersion: string | undefined
-  readonly kept: AttemptedTerm | undefined
+  readonly kept: AttemptTermRecord | undefined
   readonly keptVersion: string | undefined
 }
 
 /** Builds a lease store from storage for objects. The candidates observe expiry. */
-export function objectStore(place: ObjectPlace, clock: Clock): ClosableStore {
+export function objectStore(place: ObjectBackend, clock: Clock): ClosableStore {
   const store = swapStore(new ObjectServer(place, clock), clock)
   return {
     ...store,
@@ -97,10 +97,10 @@ function termDenied(error: unknown): never {
 class ObjectServer implements SwapServer<Found> {
   readonly expiry = 'observed'
   readonly remove?: NonNullable<SwapServer<Found>['remove']>
-  readonly #place: ObjectPlace
+  readonly #place: ObjectBackend
   readonly #clock: Clock
 
-  constructor(place: ObjectPlace, clock: Clock) {
+  constructor(place: ObjectBackend, clock: Clock) {
     this.#place = place
     this.#clock = clock
     const { remove } = place
@@ -130,7 +130,7 @@ class ObjectServer implements SwapServer<Found> {
     }
   }
 
-  async swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>> {
+  async swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>> {
     const text = encodeRecord(draft, () => this.#clock.randomId())
     const version = await this.#place.put(election, 'record', text, over.recordVersion, call)
     if (version === undefined) return { ok: false }
@@ -145,7 +145,12 @@ class ObjectServer implements SwapServer<Found> {
   }
 
   /** Records the term of a record that was just written. Returns undefined if the record arrived late (2). */
-  async #keep(election: string, over: Found, record: LeaseRecord, call: CallOptions): Promise<Kept | undefined> {
+  async #keep(
+    election: string,
+    over: Found,
+    record: LeaseRecord,
+    call: CallOptions,
+  ): Promise<StoredTermRecord | undefined> {
     const { term, leaseDurationMs } = record
     for (let kept = keptOf(over); ;) {
       if (isLate(record, kept?.value)) return undefined
@@ -163,10 +168,10 @@ class ObjectServer implements SwapServer<Found> {
    */
   async #raise(
     election: string,
-    kept: Kept | undefined,
+    kept: StoredTermRecord | undefined,
     { term, attempt, leaseDurationMs }: LeaseRecord,
     call: CallOptions,
-  ): Promise<Kept | undefined> {
+  ): Promise<StoredTermRecord | undefined> {
     const value = { term, attempt, leaseDurationMs }
     const text = encodeTerm(election, value, this.#clock.randomId())
     const version = await this.#place.put(election, 'term', text, kept?.version, call)
@@ -177,7 +182,7 @@ class ObjectServer implements SwapServer<Found> {
     return this.#read(election, 'record', call, ({ value, version }) => recordOf(election, value, version))
   }
 
-  #kept(election: string, call: CallOptions): Promise<Kept | undefined> {
+  #kept(election: string, call: CallOptions): Promise<StoredTermRecord | undefined> {
     return this.#read(election, 'term', call, ({ value, version }) => ({ value: readTerm(election, value), version }))
   }
 
@@ -196,22 +201,22 @@ class ObjectServer implements SwapServer<Found> {
   }
 }
 
-interface Kept {
-  readonly value: AttemptedTerm
+interface StoredTermRecord {
+  readonly value: AttemptTermRecord
   readonly version: string
 }
 
-function keptOf({ kept, keptVersion }: Found): Kept | undefined {
+function keptOf({ kept, keptVersion }: Found): StoredTermRecord | undefined {
   return kept && keptVersion !== undefined ? { value: kept, version: keptVersion } : undefined
 }
 
 /** True if a record arrived after another grant that has been deleted since (2). */
-function isLate(record: LeaseRecord | undefined, kept: AttemptedTerm | undefined): boolean {
+function isLate(record: LeaseRecord | undefined, kept: AttemptTermRecord | undefined): boolean {
   if (!record || !kept) return false
   return record.term < kept.term || (record.term === kept.term && record.attempt !== kept.attempt)
 }
 
-function foundOf(record: LeaseRecord | undefined, kept: Kept | undefined): Found {
+function foundOf(record: LeaseRecord | undefined, kept: StoredTermRecord | undefined): Found {
   const { value } = kept ?? {}
   return {
     record: isLate(record, value) ? undefined : record,
@@ -224,6 +229,6 @@ function foundOf(record: LeaseRecord | undefined, kept: Kept | undefined): Found
   }
 }
 
-function readTerm(election: string, text: string): AttemptedTerm {
+function readTerm(election: string, text: string): AttemptTermRecord {
   return decodeTerm(election, text, (value) => ({ attempt: textField(value, 'attempt') }))
 }

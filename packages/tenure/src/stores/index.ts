@@ -3,7 +3,7 @@ import { nearest } from '@tenure/internal/nearest'
 import { invalidOption, optionError, redactedUrl, show, TenureError } from '../common/errors.ts'
 import type { Environment } from '../clients/http/environment.ts'
 import type { LeaseStore } from '../engine/lease-store.ts'
-import { adviseOnce } from '../log/advice.ts'
+import { warnOnce } from '../log/advice.ts'
 import { checkOptions } from '../common/check-options.ts'
 import type { FileStoreOptions } from './file/index.ts'
 import { memoryStore, type MemoryStore } from './memory/index.ts'
@@ -21,7 +21,7 @@ export {
   judgeRenew,
   refused,
   type Current,
-  type Draft,
+  type RecordDraft as Draft,
   type Verdict,
 } from '../store-kit/rules.ts'
 export { ttlStore, type TtlStorage } from '../store-kit/ttl-store.ts'
@@ -185,7 +185,7 @@ function adviseOnTls(url: string, environment: Environment): void {
   const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
   if (scheme === undefined || set.length === 0) return
   const text = `${set.join(', ')} is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`
-  adviseOnce('INVALID_OPTION', text)
+  warnOnce('INVALID_OPTION', text)
 }
 
 function notUrl(url: unknown): TypeError {

@@ -19,9 +19,9 @@ const forgottenMs = 3_600_000
 const keptAttempts = 100
 
 /** Collects metrics of electors, to be shown in the Prometheus text format or through OpenTelemetry. */
-export class ElectionFigures implements WholeObserver {
+export class ElectionMetricsCollector implements WholeObserver {
   readonly #clock: Clock
-  readonly #elections = new Map<string, Figures>()
+  readonly #elections = new Map<string, MetricsOfElection>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -46,10 +46,10 @@ export class ElectionFigures implements WholeObserver {
     })
   }
 
-  #figuresOf(origin: Origin, nowMs: number): Figures {
+  #figuresOf(origin: Origin, nowMs: number): MetricsOfElection {
     const elections = this.#elections
     const key = JSON.stringify([origin.namespace, origin.election])
-    const figures = elections.get(key) ?? new Figures(origin)
+    const figures = elections.get(key) ?? new MetricsOfElection(origin)
     figures.heardMs = nowMs
     // Reinsert at the end: the map is ordered by when each election last reported something.
     elections.delete(key)
@@ -71,7 +71,7 @@ export function labelsOf({ election, namespace }: Origin, nameLabel = 'election'
 type HeldEvent = Extract<ElectionEvent, { type: 'elected' | 'renewed' }>
 
 /** The metrics of one election. */
-export class Figures {
+export class MetricsOfElection {
   readonly origin: Origin
   /** The highest term seen. */
   term = 0
@@ -142,7 +142,7 @@ export interface Family {
   readonly help: string
   /** The label that holds the election's name. Default: `election`. */
   readonly nameLabel?: string
-  samples(figures: Figures, nowMs: number): readonly Sample[]
+  samples(figures: MetricsOfElection, nowMs: number): readonly Sample[]
 }
 
 export const families: readonly Family[] = [

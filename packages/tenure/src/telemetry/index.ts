@@ -1,7 +1,7 @@
 /** `tenure/telemetry`: spans and metrics of electors, through the user's own OpenTelemetry. */
 import { systemClock, type Clock } from '../common/clock.ts'
 import type { WholeObserver } from '../engine/events.ts'
-import { ElectionFigures, families, labelsOf } from './election-counters.ts'
+import { ElectionMetricsCollector, families, labelsOf } from './election-counters.ts'
 import { checkClock } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
 import { loadDriverNow } from '../store-kit/load-package.ts'
@@ -48,7 +48,7 @@ export function electionTelemetry(options: TelemetryOptions = {}): WholeObserver
   const { clock = systemClock } = options
   const meterProvider = options.meterProvider ?? loadApi().metrics.getMeterProvider()
   const tracerProvider = options.tracerProvider ?? loadApi().trace.getTracerProvider()
-  const figures = new ElectionFigures(clock)
+  const figures = new ElectionMetricsCollector(clock)
   const recordCall = callHistogram(meterProvider.getMeter(scope), figures)
   const spans = new Spans(tracerProvider.getTracer(scope), clock)
   return {
@@ -80,7 +80,7 @@ const names: Readonly<Record<string, { readonly name: string; readonly unit: str
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** All metrics are read on each collection, except for calls: their durations cannot be read later. */
-function callHistogram(meter: TelemetryMeter, figures: ElectionFigures) {
+function callHistogram(meter: TelemetryMeter, figures: ElectionMetricsCollector) {
   for (const family of families) {
     const instrument = names[family.name]
     if (!instrument) continue

@@ -1,7 +1,7 @@
 import { familyText, prometheusType } from '@tenure/internal/prometheus'
 import { systemClock, type Clock } from '../common/clock.ts'
 import type { WholeObserver } from '../engine/events.ts'
-import { ElectionFigures, families } from './election-counters.ts'
+import { ElectionMetricsCollector, families } from './election-counters.ts'
 import { checkClock } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
 
@@ -27,7 +27,7 @@ export function electionMetrics(options: { readonly clock?: Clock | undefined } 
   checkOptions('electionMetrics()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
-  const figures = new ElectionFigures(clock)
+  const figures = new ElectionMetricsCollector(clock)
   return {
     contentType: prometheusType,
     onEvent: (event) => figures.onEvent(event),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { errorOf } from '../../src/clients/etcd/etcd-error.ts'
 import { base64, decodeEvents, decodeTransaction, type Transaction } from '../../src/clients/etcd/messages.ts'
-import { Nonsense } from '../../src/clients/http/body.ts'
+import { MalformedResponse } from '../../src/clients/http/body.ts'
 
 const sent: Transaction = { compare: [], success: [{ get: 'a' }], failure: [{ put: 'a', value: 'b' }] }
 const header = { cluster_id: '1', revision: '9' }
@@ -38,12 +38,12 @@ describe('answers of etcd', () => {
     { header, succeeded: true, responses: [{ response_range: { kvs: [{ mod_revision: '1' }] } }] },
     { header, succeeded: true, responses: [{ response_range: { kvs: {} } }] },
   ])('decodeTransaction rejects %j', (body) => {
-    expect(() => decodeTransaction(sent, body as Record<string, unknown>)).toThrow(Nonsense)
+    expect(() => decodeTransaction(sent, body as Record<string, unknown>)).toThrow(MalformedResponse)
   })
 
   test('decodeEvents rejects events of an unknown type', () => {
-    expect(() => decodeEvents({ events: [{ type: 'EXPIRE', kv: {} }] })).toThrow(Nonsense)
-    expect(() => decodeEvents({ events: 'none' })).toThrow(Nonsense)
+    expect(() => decodeEvents({ events: [{ type: 'EXPIRE', kv: {} }] })).toThrow(MalformedResponse)
+    expect(() => decodeEvents({ events: 'none' })).toThrow(MalformedResponse)
     expect(decodeEvents({})).toEqual([])
   })
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { TenureError } from '../../src/common/errors.ts'
-import { noteOf } from '../../src/jobs/job-state.ts'
+import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { call, follow } from '../outcome.ts'
 import { fleet, type Fleet } from './fleet.ts'
 
-const noteIn = async (on: Fleet, name: string) => noteOf((await on.memory.read(name, call))?.carry ?? '')
+const noteIn = async (on: Fleet, name: string) => jobStateOf((await on.memory.read(name, call))?.carry ?? '')
 
 describe('once', () => {
   test('once() runs in exactly one process, and the other callers wait for it', async () => {

@@ -1,7 +1,7 @@
 /** Checks of jobs in virtual time. They run on the library and on its mutants. */
 import assert from 'node:assert/strict'
 import type * as jobsLibrary from '../../src/jobs/index.ts'
-import { noteOf } from '../../src/jobs/job-state.ts'
+import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { Elector, isTenureError, type ElectionEvent } from '../../src/index.ts'
 import { call, follow, type Outcome } from '../outcome.ts'
 import { stallable } from '../stallable-clock.ts'
@@ -12,7 +12,7 @@ type Library = typeof jobsLibrary
 const minute = 60_000
 const lease = 15_000
 
-const noteIn = async (on: Fleet, name: string) => noteOf((await on.memory.read(name, call))?.carry ?? '')
+const noteIn = async (on: Fleet, name: string) => jobStateOf((await on.memory.read(name, call))?.carry ?? '')
 const codeOf = ({ error }: Outcome<unknown>) => (isTenureError(error) ? error.code : error)
 const silent = { onEvent: () => undefined }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Elector } from '../../src/index.ts'
-import { noteOf } from '../../src/jobs/job-state.ts'
+import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { createJobs } from '../../src/jobs/index.ts'
 import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
 import { ttlStore } from '../../src/store-kit/ttl-store.ts'
@@ -51,7 +51,7 @@ describe('a scheduled job', () => {
     let noted: unknown
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, async ({ scheduledAt }) => {
       const record = await on.memory.read('sync', call)
-      noted = { last: noteOf(record?.carry ?? '')?.lastRunMs, runs: noteOf(record?.carry ?? '')?.runs }
+      noted = { last: jobStateOf(record?.carry ?? '')?.lastRunMs, runs: jobStateOf(record?.carry ?? '')?.runs }
       expect(noted).toMatchObject({ last: scheduledAt.getTime(), runs: [{ scheduledAt, by: 'a', term: 1 }] })
     })
     await on.clock.advance(61_000)
@@ -227,7 +227,9 @@ describe('a scheduled job', () => {
     await on.clock.advance(61_000)
     await Promise.all([a.jobs.close(), on.clock.advance(5_000)])
     const results = await Promise.all(
-      ['stops', 'ends'].map(async (name) => noteOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]?.result),
+      ['stops', 'ends'].map(
+        async (name) => jobStateOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]?.result,
+      ),
     )
     expect(results).toEqual(['stopped', 'succeeded'])
     expect(on.clock.timers).toBe(0)

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { noteOf } from '../../src/jobs/job-state.ts'
+import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { call, follow, never } from '../outcome.ts'
 import { stallable } from '../stallable-clock.ts'
 import { fleet, type Fleet } from './fleet.ts'
 
 const minute = 60_000
 const hour = 60 * minute
-const newestRun = async (on: Fleet, name: string) => noteOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]
+const newestRun = async (on: Fleet, name: string) =>
+  jobStateOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]
 
 describe('limits of a run', () => {
   test('a run is aborted and reported after maxRuntimeMs, and the next one runs', async () => {

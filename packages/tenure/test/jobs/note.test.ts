@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { noteOf, readNote, withLostRuns, writeNote, type JobNote, type JobRun } from '../../src/jobs/job-state.ts'
+import {
+  jobStateOf,
+  parseJobState,
+  withLostRuns,
+  formatJobState,
+  type JobState,
+  type JobRun,
+} from '../../src/jobs/job-state.ts'
 
 const date = (text: string) => new Date(text)
 const run: JobRun = {
@@ -14,7 +21,7 @@ const run: JobRun = {
   result: 'failed',
   error: 'The disk is full',
 }
-const note: JobNote = {
+const note: JobState = {
   lastRunMs: Date.parse('2026-01-01T03:00:00Z'),
   nextRunMs: Date.parse('2026-01-02T03:00:00Z'),
   schedule: '0 3 * * *',
@@ -24,13 +31,13 @@ const note: JobNote = {
 
 describe('the job state', () => {
   test('reading a job state returns what was written', () => {
-    expect(readNote('nightly', writeNote(note))).toEqual(note)
+    expect(parseJobState('nightly', formatJobState(note))).toEqual(note)
     const done = { doneMs: note.lastRunMs, runs: [] }
-    expect(readNote('migrate', writeNote(done))).toEqual(done)
+    expect(parseJobState('migrate', formatJobState(done))).toEqual(done)
   })
 
   test('a job state is written as readable JSON with stable keys', () => {
-    expect(writeNote(note)).toBe(
+    expect(formatJobState(note)).toBe(
       '{"lastRun":"2026-01-01T03:00:00.000Z","nextRun":"2026-01-02T03:00:00.000Z","schedule":"0 3 * * *",' +
         '"timezone":"Europe/Zurich","runs":[{"at":"2026-01-01T03:00:00.000Z","begun":"2026-01-01T03:00:00.012Z",' +
         '"ended":"2026-01-01T03:00:01.512Z","ms":1500,"by":"node-17","term":7,"tries":2,"result":"failed",' +
@@ -40,13 +47,13 @@ describe('the job state', () => {
 
   test('a job state of an older version can be read, and an older version can read lastRun', () => {
     const older = '{"lastRun":"2026-01-01T03:00:00.000Z"}'
-    expect(readNote('nightly', older)).toEqual({ lastRunMs: note.lastRunMs, runs: [] })
+    expect(parseJobState('nightly', older)).toEqual({ lastRunMs: note.lastRunMs, runs: [] })
     // Older versions read only lastRun.
-    expect((JSON.parse(writeNote(note)) as { lastRun: string }).lastRun).toBe('2026-01-01T03:00:00.000Z')
+    expect((JSON.parse(formatJobState(note)) as { lastRun: string }).lastRun).toBe('2026-01-01T03:00:00.000Z')
   })
 
   test('an empty text means that the job has never run', () => {
-    expect(readNote('nightly', '')).toEqual({ runs: [] })
+    expect(parseJobState('nightly', '')).toEqual({ runs: [] })
   })
 
   test.each([
@@ -58,18 +65,18 @@ describe('the job state', () => {
     ['a last run that is not text', '{"lastRun":7}'],
     ['a last run that no clock shows', '{"lastRun":"+275760-09-13T00:00:00.000Z"}'],
   ])('a job state that another program wrote is rejected: %s', (_, carry) => {
-    expect(() => readNote('nightly', carry)).toThrow(/"nightly" contains data.*another program/)
-    expect(noteOf(carry)).toBeUndefined()
+    expect(() => parseJobState('nightly', carry)).toThrow(/"nightly" contains data.*another program/)
+    expect(jobStateOf(carry)).toBeUndefined()
   })
 
   test('unknown parts of a run are skipped when a job state is read', () => {
     const text = '{"lastRun":"2026-01-01T03:00:00.000Z","runs":[7,{"at":"x"},{"at":"2026-01-01T03:00:00Z","term":"1"}]}'
-    expect(readNote('nightly', text).runs).toEqual([{ scheduledAt: run.scheduledAt }])
+    expect(parseJobState('nightly', text).runs).toEqual([{ scheduledAt: run.scheduledAt }])
   })
 
   test('a job state keeps the newest ten runs', () => {
     const runs = Array.from({ length: 30 }, (_, index) => ({ scheduledAt: new Date(index * 1_000) }))
-    expect(readNote('nightly', writeNote({ runs })).runs).toEqual(runs.slice(0, 10))
+    expect(parseJobState('nightly', formatJobState({ runs })).runs).toEqual(runs.slice(0, 10))
   })
 
   test('a job state always fits into a checkpoint and always contains the last run', () => {
@@ -82,10 +89,10 @@ describe('the job state', () => {
     )
     fc.assert(
       fc.property(runs, text, (of, schedule) => {
-        const carry = writeNote({ ...note, schedule, timezone: schedule, runs: of })
+        const carry = formatJobState({ ...note, schedule, timezone: schedule, runs: of })
         expect(Buffer.byteLength(carry)).toBeLessThanOrEqual(4096)
         expect(carry.isWellFormed()).toBe(true)
-        const back = readNote('nightly', carry)
+        const back = parseJobState('nightly', carry)
         expect(back.lastRunMs).toBe(note.lastRunMs)
         expect(back.runs.length).toBeGreaterThanOrEqual(Math.min(of.length, 1))
       }),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { noteOf } from '../../src/jobs/job-state.ts'
+import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { call } from '../outcome.ts'
 import { fleet } from './fleet.ts'
 
@@ -22,7 +22,7 @@ describe('one leader for all jobs', () => {
       const record = await on.memory.read(job, call)
       // No process holds the job's lease between its scheduled times.
       expect(record?.released).toBe(true)
-      expect(noteOf(record?.carry ?? '')?.runs).toHaveLength(4)
+      expect(jobStateOf(record?.carry ?? '')?.runs).toHaveLength(4)
     }
     await on.close()
     expect(on.clock.timers).toBe(0)
@@ -135,7 +135,7 @@ describe('one leader for all jobs', () => {
     await Promise.all([a.jobs.close(), on.clock.advance(5_000)])
     const [record, leader] = await Promise.all(['sync', sharedLeader].map((name) => on.memory.read(name, call)))
     expect([record?.released, leader?.released]).toEqual([true, true])
-    expect(noteOf(record?.carry ?? '')?.runs).toMatchObject([{ result: 'succeeded' }])
+    expect(jobStateOf(record?.carry ?? '')?.runs).toMatchObject([{ result: 'succeeded' }])
     expect(on.clock.timers).toBe(0)
   })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { inWords, LogLines } from '../../src/log/rate-limited-log.ts'
+import { formatDuration, LogLines } from '../../src/log/rate-limited-log.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { memoryLog } from './checks.ts'
 
@@ -127,4 +127,4 @@ test.each([
   [180_000, '3 min'],
   [3_661_000, '61 min'],
   [7_500_000, '2 h 5 min'],
-])('inWords formats %d ms as %s', (ms, words) => expect(inWords(ms)).toBe(words))
+])('inWords formats %d ms as %s', (ms, words) => expect(formatDuration(ms)).toBe(words))

@@ -136,7 +136,7 @@ export const logMutations: readonly LogMutation[] = [
   {
     name: 'let a log that throws end the call that writes to it',
     file: 'log/rate-limited-log.ts',
-    find: `contain(
+    find: `callSafely(
       () => this.#log[level](\`tenure: \${text}\`),
       () => undefined,
     )`,
@@ -146,7 +146,7 @@ export const logMutations: readonly LogMutation[] = [
   {
     name: 'let a schedule listener throw in a timer',
     file: 'jobs/events.ts',
-    find: `contain(
+    find: `callSafely(
       () => tell(happening),
       () => undefined,
     )`,

@@ -1,6 +1,13 @@
 import { setMaxListeners } from 'node:events'
 import { isTenureError } from '../../src/common/errors.ts'
-import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../../src/engine/lease-store.ts'
+import type {
+  AcquireClaim,
+  CallOptions,
+  HeldClaim,
+  LeaseRecord,
+  LeaseStore,
+  Outcome,
+} from '../../src/engine/lease-store.ts'
 import type {
   MultiClusterAnswer,
   MultiClusterLease,

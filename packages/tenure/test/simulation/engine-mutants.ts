@@ -138,9 +138,9 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'wind down before all listeners of the end were called',
     file: election,
-    find: 'function take(s: Draft, effects: Effects, input: Input): void {\n',
+    find: 'function take(s: MutableState, effects: Effects, input: Input): void {\n',
     replace:
-      'function take(s: Draft, effects: Effects, input: Input): void {\n  if (s.ending) s.ending = { ...s.ending, told: true }\n',
+      'function take(s: MutableState, effects: Effects, input: Input): void {\n  if (s.ending) s.ending = { ...s.ending, told: true }\n',
     in: { faults: ['stop', 'step-down', 'pause'] },
   },
   {

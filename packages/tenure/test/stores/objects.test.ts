@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/common/clock.ts'
 import type { Outcome } from '../../src/engine/lease-store.ts'
-import { objectStore, type Kind, type ObjectPlace } from '../../src/store-kit/two-object-store.ts'
+import { objectStore, type Kind, type ObjectBackend } from '../../src/store-kit/two-object-store.ts'
 import { call } from '../outcome.ts'
 
 /** Objects in memory with compare-and-swap, and a hook for what another process does in between. */
@@ -12,7 +12,7 @@ function memoryPlace() {
   const nameOf = (election: string, kind: Kind) => `${election}/${kind}`
   const isAt = (election: string, kind: Kind, version: string | undefined) =>
     objects.get(nameOf(election, kind))?.version === version
-  const place: ObjectPlace = {
+  const place: ObjectBackend = {
     nameOf,
     get: async (election, kind) => objects.get(nameOf(election, kind)),
     async put(election, kind, value, over) {

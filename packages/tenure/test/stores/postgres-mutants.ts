@@ -13,7 +13,7 @@ export interface PostgresFailoverMutation extends Mutation {
 
 const statements = 'stores/postgres/statements.ts'
 
-/** Makes a version contain only the sequence number. */
+/** Makes a version callSafely only the sequence number. */
 const counted = [
   { file: 'stores/postgres/version.ts', find: 'record.slice(-14, -2)', replace: "record && ''" },
   { file: statements, find: ' and ${uniquePart} = :unique', replace: '' },

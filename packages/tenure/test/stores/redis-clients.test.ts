@@ -9,7 +9,12 @@ import {
 } from 'redis-5'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { InspectableStore } from '../../src/store-kit/diagnostics.ts'
-import { redisStore, type IoredisClient, type NodeRedisStoreClient, type RedisClient } from '../../src/stores/redis/index.ts'
+import {
+  redisStore,
+  type IoredisClient,
+  type NodeRedisStoreClient,
+  type RedisClient,
+} from '../../src/stores/redis/index.ts'
 
 // The type checker verifies this test.
 test('redisStore accepts the clients, clusters and sentinels of every supported version', () => {

@@ -47,7 +47,7 @@ export const redisMutations: readonly RedisMutation[] = [
     caughtBy: 'the highest term survives the removal of its record',
   },
   {
-    name: 'a version does not contain the write id',
+    name: 'a version does not callSafely the write id',
     file: store,
     find: 'const version = `${count}-${nonce}`',
     replace: 'const version = `${count}-${draft.attempt}`',

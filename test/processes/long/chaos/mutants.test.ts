@@ -147,7 +147,9 @@ const mutants: readonly Mutant[] = [
   {
     name: 'the socket of a dead leader is not removed',
     scenario: 'the leader is killed',
-    edits: [{ file: 'stores/file/index.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' }],
+    edits: [
+      { file: 'stores/file/index.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' },
+    ],
     finds: /\.sock was left behind/,
   },
   {
@@ -155,7 +157,11 @@ const mutants: readonly Mutant[] = [
     scenario: 'the leader is killed',
     edits: [
       { file: '../../internal/src/clock.ts', find: 'if (background)', replace: 'if (delayMs < 0)' },
-      { file: 'engine/sleep-meter.ts', find: '    this.#leaders.delete(leader)\n', replace: '    if (leader) return\n' },
+      {
+        file: 'engine/sleep-meter.ts',
+        find: '    this.#leaders.delete(leader)\n',
+        replace: '    if (leader) return\n',
+      },
     ],
     finds: /ended: SIGKILL/,
   },

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { unavailable, type CommandError } from './errors.ts'
-import { Refusal } from './refusal.ts'
+import { InvalidValue } from './refusal.ts'
 
 /** Where a server listens. */
 export interface Address {
@@ -14,11 +14,11 @@ const rule = 'must be HOST:PORT, such as 127.0.0.1:7070, [::1]:7070, localhost:0
 /** Parses `127.0.0.1:7070`, `[::1]:7070`, `localhost:0`, and `:7070` for every address of the machine. */
 export function parseAddress(text: string): Address {
   const [, bracketed, plain = '', digits] = /^(?:\[([^\]]{1,64})\]|([^\s:[\]/@]{0,253})):(\d{1,5})$/.exec(text) ?? []
-  if (digits === undefined) throw new Refusal(rule, guess(text))
+  if (digits === undefined) throw new InvalidValue(rule, guess(text))
   const port = Number(digits)
-  if (port > 65_535) throw new Refusal('must have a port from 0 to 65535')
+  if (port > 65_535) throw new InvalidValue('must have a port from 0 to 65535')
   if (bracketed === undefined) return { host: plain === '' ? '::' : plain, port }
-  if (isIP(bracketed) !== 6) throw new Refusal('must have an IPv6 address between its brackets')
+  if (isIP(bracketed) !== 6) throw new InvalidValue('must have an IPv6 address between its brackets')
   return { host: bracketed, port }
 }
 
@@ -45,10 +45,10 @@ const pathRule = 'must be unix:PATH, such as unix:/run/tenure/jobs.sock, or unix
 export function parseListen(text: string): Address | SocketPath {
   if (!text.startsWith('unix:')) return parseAddress(text)
   const [, path, digits = '600'] = /^unix:([^?\0]+)(?:\?mode=0?([0-7]{3}))?$/.exec(text) ?? []
-  if (path === undefined) throw new Refusal(pathRule)
-  if (process.platform === 'win32') throw new Refusal('must be HOST:PORT on Windows')
+  if (path === undefined) throw new InvalidValue(pathRule)
+  if (process.platform === 'win32') throw new InvalidValue('must be HOST:PORT on Windows')
   if (Buffer.byteLength(path) > longestPathBytes) {
-    throw new Refusal(`must have a path of at most ${longestPathBytes} bytes`)
+    throw new InvalidValue(`must have a path of at most ${longestPathBytes} bytes`)
   }
   return { path, mode: Number.parseInt(digits, 8) }
 }

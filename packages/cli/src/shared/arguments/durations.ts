@@ -1,4 +1,4 @@
-import { Refusal } from './refusal.ts'
+import { InvalidValue } from './refusal.ts'
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 // Common spellings of these units, for suggestions.
@@ -18,13 +18,13 @@ const longestMs = 2 ** 31 - 1
 /** Parses `500ms`, `15s`, `5m` or `1h` into milliseconds. */
 export function parseDuration(text: string): number {
   const [, number, word] = /^(\d{1,10}(?:\.\d{1,6})?)\s?([a-z]{0,12})$/i.exec(text) ?? []
-  if (number === undefined || word === undefined) throw new Refusal('must be a duration like 500ms, 15s or 1h')
+  if (number === undefined || word === undefined) throw new InvalidValue('must be a duration like 500ms, 15s or 1h')
   const unit = units.get(word.toLowerCase())
   if (unit !== word) {
-    throw new Refusal('must be a duration with a unit of ms, s, m or h', meant(Number(number), word.toLowerCase()))
+    throw new InvalidValue('must be a duration with a unit of ms, s, m or h', meant(Number(number), word.toLowerCase()))
   }
   const ms = Math.round(Number(number) * unitMs[unit])
-  if (ms < 1 || ms > longestMs) throw new Refusal('must be a duration from 1ms to 596h')
+  if (ms < 1 || ms > longestMs) throw new InvalidValue('must be a duration from 1ms to 596h')
   return ms
 }
 
@@ -50,7 +50,8 @@ export function lifetimeOf({ mostDays }: { readonly mostDays: number }): (text: 
   return (text) => {
     const [, days] = /^(\d{1,5})d$/.exec(text) ?? []
     const ms = days === undefined ? parseDuration(text) : Number(days) * dayMs
-    if (ms < 60_000 || ms > mostDays * dayMs) throw new Refusal(`must be from 1m to ${mostDays}d, such as 12h or 30d`)
+    if (ms < 60_000 || ms > mostDays * dayMs)
+      throw new InvalidValue(`must be from 1m to ${mostDays}d, such as 12h or 30d`)
     return ms
   }
 }

@@ -1,5 +1,5 @@
 /** An invalid value. The caller knows where the value was given, and adds that to the message. */
-export class Refusal extends Error {
+export class InvalidValue extends Error {
   override readonly name = 'Refusal'
   /** What the user probably meant; undefined if unknown. */
   readonly meant: string | undefined

@@ -1,7 +1,7 @@
 import { nearest } from '@tenure/internal/nearest'
 import { Option, type Command } from 'commander'
 import { usageError } from './errors.ts'
-import { Refusal } from './refusal.ts'
+import { InvalidValue } from './refusal.ts'
 import { didYouMean } from './suggestions.ts'
 
 /** The directory that relative paths are relative to. */
@@ -20,7 +20,7 @@ export interface Setting<T> {
   /** The default as the help shows it; undefined if there is none to show. */
   readonly shownDefault: string | undefined
   readonly fallback: T
-  /** Parses the value. A setting with many values gets all of them. Throws a {@link Refusal}. */
+  /** Parses the value. A setting with many values gets all of them. Throws a {@link InvalidValue}. */
   parse(texts: readonly string[], from: From): T
   /**
    * Whether it can be given several times. `as-flag`: only as a flag; in the environment it is one value, which may
@@ -84,7 +84,7 @@ export function toggle(
   const parse = ([text = '']: readonly string[]) => {
     if (text === 'true' || text === '1') return true
     if (text === 'false' || text === '0') return false
-    throw new Refusal('must be true or false')
+    throw new InvalidValue('must be true or false')
   }
   return { ...plain, help, shownDefault, fallback, parse }
 }
@@ -137,7 +137,7 @@ export function choose<T extends Table>(table: T, sources: Sources): Chosen<T> {
       const given = find(key, setting, sources)
       return [key, given ? parse(setting, given) : setting.fallback]
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error
+      if (!(error instanceof InvalidValue)) throw error
       problems.push(error.message)
       return [key, setting.fallback]
     }
@@ -151,7 +151,9 @@ function find(key: string, setting: Setting<unknown>, { flags, environment, file
   const names = setting.alias === undefined ? [key] : [key, setting.alias]
   const [name = '', other] = names.filter((each) => flags[each] !== undefined)
   if (other !== undefined && flags[name] !== flags[other]) {
-    throw new Refusal(`${flagOf(name)} and ${flagOf(other)} are two names for the same setting. Use only one of them.`)
+    throw new InvalidValue(
+      `${flagOf(name)} and ${flagOf(other)} are two names for the same setting. Use only one of them.`,
+    )
   }
   if (name !== '') return { name: flagOf(name), texts: textsOf(flagOf(name), flags[name]), from }
   // Compose files and scripts set a variable to the empty string to leave it unset.
@@ -167,7 +169,7 @@ function find(key: string, setting: Setting<unknown>, { flags, environment, file
   if (!file || !Object.hasOwn(file.values, key)) return undefined
   const place = `"${key}" in ${file.path}`
   const value = file.values[key]
-  if (Array.isArray(value) && many === false) throw new Refusal(`${place} must be a single value, not a list.`)
+  if (Array.isArray(value) && many === false) throw new InvalidValue(`${place} must be a single value, not a list.`)
   return { name: place, texts: textsOf(place, value), from: file.from }
 }
 
@@ -175,7 +177,7 @@ function textsOf(name: string, value: unknown): string[] {
   return (Array.isArray(value) ? value : [value]).map((item: unknown) => {
     if (typeof item === 'string') return item
     if (typeof item === 'number' || typeof item === 'boolean') return String(item)
-    throw new Refusal(`${name} must be a string, a number, true or false, not ${JSON.stringify(item)}.`)
+    throw new InvalidValue(`${name} must be a string, a number, true or false, not ${JSON.stringify(item)}.`)
   })
 }
 
@@ -183,9 +185,9 @@ function parse<T>(setting: Setting<T>, { name, texts, from }: Given): T {
   try {
     return setting.parse(texts, from)
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof InvalidValue)) throw error
     const shown = texts.map(shownText).join(', ')
-    throw new Refusal(`${name} ${error.message}, not ${shown}.${didYouMean(error.meant)}`)
+    throw new InvalidValue(`${name} ${error.message}, not ${shown}.${didYouMean(error.meant)}`)
   }
 }
 
@@ -280,7 +282,7 @@ export function argument<T>(name: string, text: string, parse: (text: string) =>
   try {
     return parse(text)
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof InvalidValue)) throw error
     throw usageError([`${name} ${error.message}, not ${shownText(text)}.${didYouMean(error.meant)}`])
   }
 }

@@ -2,7 +2,7 @@
  * What fields of a scene can mean. The same functions write and read: each gives back what it was given, or what was
  * written.
  */
-import { Words } from '../../../../tenure/src/simulation/explore/interner.ts'
+import { Interner } from '../../../../tenure/src/simulation/explore/interner.ts'
 
 /** Names one version of a record. */
 export interface Version {
@@ -46,7 +46,7 @@ export interface Codec {
 }
 
 /** Texts and numbers that occur, which a writer and a reader share. */
-export const tables = { words: new Words(), numbers: [] as number[] }
+export const tables = { words: new Interner(), numbers: [] as number[] }
 /** Moments are bytes: this is now, and this is never. */
 export const zero = 100
 export const never = 255

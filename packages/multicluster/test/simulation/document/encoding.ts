@@ -4,7 +4,7 @@
  */
 import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
 import type { Heartbeat, Serving } from '../../../src/spec-only-candidate.ts'
-import { newErrand } from '../../../src/pending-call.ts'
+import { newPendingCall } from '../../../src/pending-call.ts'
 import type { Confirmation, TrackedHeartbeat } from '../../../src/spec-only-heartbeats.ts'
 import type { ElectionSights, VersionSight } from '../../../src/observed-versions.ts'
 import { knownAttempt, renewTimeOf } from './attempts.ts'
@@ -266,7 +266,7 @@ class Fields {
       // One that answers first does not wait.
       seenAtMs: isFirst || isOver ? 0 : codec.moment(tracked.seenAtMs),
       endsAtMs: isOver ? 0 : codec.due(tracked.endsAtMs),
-      waitMs: newErrand(0, 0, leaseDurationMs).waitMs,
+      waitMs: newPendingCall(0, 0, leaseDurationMs).waitMs,
       // Whether it is the first is all that is asked.
       tries: isOver ? 0 : codec.small(Math.min(tracked.tries, 1)),
       tryAtMs: isOver ? 0 : codec.due(tracked.tryAtMs),

@@ -4,7 +4,12 @@
  * `status.ts` and `sights.ts`, and the rules of stores.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
-import { search, type Found, type Violation, type World } from '../../../../tenure/src/simulation/explore/search.ts'
+import {
+  search,
+  type SearchResult,
+  type Violation,
+  type World,
+} from '../../../../tenure/src/simulation/explore/search.ts'
 import { noCounts, violationOf, type DocumentCounts } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { movesOf, type Move } from './moves.ts'
@@ -17,7 +22,7 @@ export interface DocumentOptions extends Partial<Omit<Setup, 'faults'>> {
   readonly states?: number
 }
 
-export interface DocumentReport extends Found {
+export interface DocumentReport extends SearchResult {
   readonly counts: DocumentCounts
   /** What led to the violation, in words. */
   readonly story: readonly string[]

@@ -16,7 +16,7 @@ import { drop, dueMs } from '../../../src/pending-call.ts'
 import { Heartbeats } from '../../../src/spec-only-heartbeats.ts'
 import { shownBy } from '../../../src/relayed-acquire.ts'
 import { expiredVersionOf, withSight } from '../../../src/observed-versions.ts'
-import { judgeStatus, type Knowledge } from '../../../src/status.ts'
+import { statusPatchFor, type RelayState } from '../../../src/status.ts'
 import { clusterName, election, tickMs, type Answer, type RelaySlot, type Setup } from './scene.ts'
 
 const now = { nowMs: 0, bootMs: 0 }
@@ -173,7 +173,7 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
   const { resource, seen, goneVersion } = slot
   if (!resource) return undefined
   const { confirmation: heard } = slot.beats.confirmation ? discard(slot).beats : slot.beats
-  const knowledge: Knowledge = {
+  const knowledge: RelayState = {
     cluster: clusterName(cluster),
     answers: new Map(),
     record: seen.sight && (seen.sight.record ?? null),
@@ -194,7 +194,7 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
 const judged = new Map<string, MultiClusterLeaseStatus | undefined>()
 
 /** All that a judgement can depend on. */
-function keyOf({ generation, status }: MultiClusterLease, { cluster, record, hasRunOut, heard }: Knowledge): string {
+function keyOf({ generation, status }: MultiClusterLease, { cluster, record, hasRunOut, heard }: RelayState): string {
   const { observedGeneration, leader, cluster: of, term, record: shown } = status
   const heardOf = heard ? `${heard.generation} ${heard.identity} ${heard.term}` : ''
   const before = `${observedGeneration} ${leader} ${of} ${term} ${shown ? textOf(shown) : ''}`
@@ -206,8 +206,8 @@ function textOf(record: Pick<LeaseRecord, 'holder' | 'attempt' | 'term' | 'lease
   return `${holder} ${attempt} ${term} ${leaseDurationMs} ${released} ${version}`
 }
 
-function judgeAnew(resource: MultiClusterLease, knowledge: Knowledge): MultiClusterLeaseStatus | undefined {
-  const patch = judgeStatus(resource, knowledge)
+function judgeAnew(resource: MultiClusterLease, knowledge: RelayState): MultiClusterLeaseStatus | undefined {
+  const patch = statusPatchFor(resource, knowledge)
   if (!patch) return undefined
   const { observedGeneration, leader, cluster: of, term, record } = patch
   if (observedGeneration === undefined && leader === undefined && term === undefined) return undefined

@@ -1,5 +1,11 @@
 /** The global store: the rules that all stores share, on one record. */
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current } from '../../../../tenure/src/store-kit/rules.ts'
+import {
+  granted,
+  judgeAcquire,
+  judgeRelease,
+  judgeRenew,
+  type Current,
+} from '../../../../tenure/src/store-kit/rules.ts'
 import type { GlobalCall } from '../../../src/request.ts'
 import type { Answer, Scene, Setup } from './scene.ts'
 

@@ -4,7 +4,7 @@
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import type { LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
-import { search, type Found, type World } from '../../../../tenure/src/simulation/explore/search.ts'
+import { search, type SearchResult, type World } from '../../../../tenure/src/simulation/explore/search.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew } from '../../../../tenure/src/store-kit/rules.ts'
 import { givesUp, releases, sends, takes } from './candidate.ts'
 import { readScene, writeScene } from './encoding.ts'
@@ -27,7 +27,7 @@ export interface LockOptions extends Partial<Omit<Setup, 'faults'>> {
   readonly states?: number
 }
 
-export interface LockReport extends Found {
+export interface LockReport extends SearchResult {
   readonly counts: { grants: number; handovers: number; faults: Partial<Record<LockFault, number>> }
   /** What led to the violation, in words. */
   readonly story: readonly string[]

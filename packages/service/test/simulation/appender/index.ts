@@ -4,7 +4,12 @@
  * decisions (`appender.ts`) and the real comparison of heads.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
-import { search, type Found, type Violation, type World } from '../../../../tenure/src/simulation/explore/search.ts'
+import {
+  search,
+  type SearchResult,
+  type Violation,
+  type World,
+} from '../../../../tenure/src/simulation/explore/search.ts'
 import { Course, noCounts, type AppenderCounts } from './course.ts'
 import { readScene, writeScene } from './encoding.ts'
 import { forget } from './forget.ts'
@@ -21,7 +26,7 @@ export interface AppenderOptions {
   readonly states?: number
 }
 
-export interface AppenderReport extends Found {
+export interface AppenderReport extends SearchResult {
   readonly counts: AppenderCounts
   /** What led to the violation, in words. */
   readonly story: readonly string[]

@@ -1,7 +1,7 @@
 import { isObject } from '@tenure/internal/objects'
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
-import { Nonsense, objectOf } from '../http/body.ts'
+import { MalformedResponse, objectOf } from '../http/body.ts'
 import { Bound } from '../http/bound.ts'
 import { Endpoints, type Endpoint } from '../http/endpoints.ts'
 import type { HttpStream } from '../http/http-client.ts'
@@ -36,7 +36,7 @@ export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
  * What to do if the cluster's revision is lower than one already seen. `refuse`: reject its answers from then on.
  * `use`: continue with the earlier history, for a caller that can handle the lost writes.
  */
-export type ReplacedHistory = 'refuse' | 'use'
+export type HistoryReplacementPolicy = 'refuse' | 'use'
 
 /** Empty text if etcd has authentication disabled. */
 type Token = { readonly text: string }
@@ -58,14 +58,14 @@ export class EtcdClient {
   #clusterId: string | undefined
   /** The highest revision in an answer to a transaction, within the current history. */
   #revision = 0n
-  readonly #replaced: ReplacedHistory
+  readonly #replaced: HistoryReplacementPolicy
   #replacements = 0
 
   constructor(
     addresses: readonly URL[],
     credentials: EtcdCredentials,
     clock: Clock,
-    replaced: ReplacedHistory = 'refuse',
+    replaced: HistoryReplacementPolicy = 'refuse',
   ) {
     this.#replaced = replaced
     const { ca, cert, key } = credentials
@@ -225,7 +225,7 @@ export class EtcdClient {
       this.#clusterId = clusterId
       return taken
     } catch (error) {
-      throw error instanceof Nonsense ? misunderstood(name, error.message) : error
+      throw error instanceof MalformedResponse ? misunderstood(name, error.message) : error
     }
   }
 

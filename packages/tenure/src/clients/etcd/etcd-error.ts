@@ -22,7 +22,7 @@ export class EtcdError extends TenureError {
 }
 
 /** An error message of etcd for a call that it did not apply. */
-interface Complaint {
+interface EtcdErrorBody {
   readonly code: number
   readonly message: string
 }
@@ -54,7 +54,7 @@ export function misunderstood(peer: string, what: string): EtcdError {
 const inUrl = 'in a URL as etcd://user:password@host, or in TENURE_STORE_USER and TENURE_STORE_PASSWORD'
 
 /** Recognizes errors by their text, which has been stable for many versions of etcd. */
-export function complaintError(peer: string, { code, message }: Complaint): EtcdError {
+export function complaintError(peer: string, { code, message }: EtcdErrorBody): EtcdError {
   const said = `${peer} answered: ${message.replace(/\.?$/, '.')}`
   if (/invalid auth token|auth revision in header is old/.test(message) || code === 16) {
     return new EtcdError('token', 'UNAUTHORIZED', `${said} It rejected the token, even a new one.`)
@@ -95,7 +95,7 @@ function other(message: string, retryable: boolean): EtcdError {
   return new EtcdError('other', 'BACKEND_UNAVAILABLE', message, { retryable })
 }
 
-function complaintOf(body: unknown): Complaint | undefined {
+function complaintOf(body: unknown): EtcdErrorBody | undefined {
   if (!isObject(body)) return undefined
   const message = body['message'] ?? body['error']
   const code = body['code'] ?? body['grpc_code']

@@ -1,7 +1,7 @@
 import { isObject } from '@tenure/internal/objects'
 
 /** The messages of etcd's JSON gateway. Keys and values are base64, and 64-bit numbers are strings. */
-import { Nonsense } from '../http/body.ts'
+import { MalformedResponse } from '../http/body.ts'
 
 /** A key with its value, at the revision that wrote it. */
 export interface KeyValue {
@@ -80,17 +80,17 @@ function encodeOperation(operation: Operation): unknown {
 /** Decodes etcd's answer to a transaction. etcd omits fields that are zero, false or empty. */
 export function decodeTransaction(sent: Transaction, body: Record<string, unknown>): TransactionAnswer {
   const { succeeded = false, responses = [] } = body
-  if (typeof succeeded !== 'boolean') throw new Nonsense('"succeeded" is not a boolean')
+  if (typeof succeeded !== 'boolean') throw new MalformedResponse('"succeeded" is not a boolean')
   const operations = succeeded ? sent.success : sent.failure
   if (!Array.isArray(responses) || responses.length !== operations.length) {
-    throw new Nonsense(`it does not contain ${operations.length} responses`)
+    throw new MalformedResponse(`it does not contain ${operations.length} responses`)
   }
   const ranges = operations.flatMap((operation, index) => {
     const response: unknown = responses[index]
-    if (!isObject(response)) throw new Nonsense('a response is missing')
+    if (!isObject(response)) throw new MalformedResponse('a response is missing')
     const kind = 'put' in operation ? 'put' : 'delete' in operation ? 'delete_range' : 'range'
     const given = response[`response_${kind}`]
-    if (!isObject(given)) throw new Nonsense('a response does not match its operation')
+    if (!isObject(given)) throw new MalformedResponse('a response does not match its operation')
     return kind === 'range' ? decodeRange(given) : []
   })
   const { revision } = isObject(body['header']) ? body['header'] : {}
@@ -98,23 +98,24 @@ export function decodeTransaction(sent: Transaction, body: Record<string, unknow
 }
 
 function decodeRange({ kvs = [], more = false }: Record<string, unknown>): Range {
-  if (!Array.isArray(kvs)) throw new Nonsense('"kvs" is not an array')
+  if (!Array.isArray(kvs)) throw new MalformedResponse('"kvs" is not an array')
   return { found: kvs.map(decodeKeyValue), more: more === true }
 }
 
 /** Decodes the events in one response of a watch. */
 export function decodeEvents({ events = [] }: Record<string, unknown>): KeyEvent[] {
-  if (!Array.isArray(events)) throw new Nonsense('"events" is not an array')
+  if (!Array.isArray(events)) throw new MalformedResponse('"events" is not an array')
   return events.map((event: unknown) => {
     const { type = 'PUT', kv } = isObject(event) ? event : {}
-    if (type !== 'PUT' && type !== 'DELETE') throw new Nonsense('an event has an unknown type')
+    if (type !== 'PUT' && type !== 'DELETE') throw new MalformedResponse('an event has an unknown type')
     return { type: type === 'PUT' ? 'put' : 'delete', keyValue: decodeKeyValue(kv) }
   })
 }
 
 function decodeKeyValue(value: unknown): KeyValue {
   const { key, value: content = '', mod_revision: modRevision } = isObject(value) ? value : {}
-  if (typeof key !== 'string' || typeof content !== 'string') throw new Nonsense('a key or its value is not a string')
+  if (typeof key !== 'string' || typeof content !== 'string')
+    throw new MalformedResponse('a key or its value is not a string')
   return { key: textOf(key), value: textOf(content), modRevision: revisionOf(modRevision) }
 }
 
@@ -122,12 +123,12 @@ function decodeKeyValue(value: unknown): KeyValue {
 export function clusterOf({ header }: Record<string, unknown>): string {
   const clusterId = isObject(header) ? header['cluster_id'] : undefined
   if (typeof clusterId === 'string') return clusterId
-  throw new Nonsense('its header has no "cluster_id"')
+  throw new MalformedResponse('its header has no "cluster_id"')
 }
 
 function revisionOf(value: unknown): string {
   if (typeof value === 'string' && /^[1-9]\d*$/.test(value)) return value
-  throw new Nonsense('a revision is missing')
+  throw new MalformedResponse('a revision is missing')
 }
 
 export function base64(text: string): string {

@@ -7,7 +7,7 @@ const longestBytes = 4 * 2 ** 20
 export class AnswerTooLong extends Error {}
 
 /** A malformed response. The message says why. */
-export class Nonsense extends Error {}
+export class MalformedResponse extends Error {}
 
 /** The whole body of an answer as text. Uses events, which are cheaper than an iterator. */
 export function textOf(response: IncomingMessage): Promise<string> {

@@ -3,7 +3,7 @@ import { invalidOption } from '../../common/errors.ts'
 import { objectOf } from '../http/body.ts'
 import { HttpClient, type HttpCall, type HttpStream } from '../http/http-client.ts'
 import { ApiError, type ApiAnswer } from './api-error.ts'
-import type { Connection, HomeNamespace } from './connection.ts'
+import type { Connection, ConfiguredNamespace } from './connection.ts'
 
 /** One call to the API server. */
 export type ApiCall = Omit<HttpCall, 'headers'>
@@ -34,7 +34,7 @@ export class KubernetesClient {
   }
 
   /** The namespace of this pod or context. Undefined if it is unknown. @internal */
-  home?(): HomeNamespace | undefined {
+  home?(): ConfiguredNamespace | undefined {
     return this.#connection.home?.()
   }
 

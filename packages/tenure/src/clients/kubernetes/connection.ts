@@ -1,7 +1,7 @@
 import type { Credentials } from '../http/credentials.ts'
 
 /** The namespace of a pod or a context, and where it is defined. */
-export interface HomeNamespace {
+export interface ConfiguredNamespace {
   readonly namespace: string
   /** A sentence such as `This pod is in "jobs".` */
   readonly said: string
@@ -14,5 +14,5 @@ export interface Connection {
   /** Called before each call, because tokens and certificates are replaced while a process runs. */
   credentials(): Credentials | Promise<Credentials>
   /** Undefined if the namespace is unknown. */
-  home?(): HomeNamespace | undefined
+  home?(): ConfiguredNamespace | undefined
 }

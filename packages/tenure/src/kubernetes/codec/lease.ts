@@ -4,7 +4,7 @@
  */
 import { TenureError } from '../../common/errors.ts'
 import type { LeaseRecord, Metadata } from '../../engine/lease-store.ts'
-import type { Current, Draft } from '../../store-kit/rules.ts'
+import type { Current, RecordDraft } from '../../store-kit/rules.ts'
 import { microTime } from '@tenure/internal/micro-time'
 import { isObject } from '@tenure/internal/objects'
 
@@ -107,7 +107,7 @@ function recordOf(
 }
 
 /** Encodes a record as a Lease, for a write that replaces only `before`. */
-export function encodeLease(key: LeaseKey, draft: Draft, before: FoundLease): object {
+export function encodeLease(key: LeaseKey, draft: RecordDraft, before: FoundLease): object {
   if (draft.term > lastTerm) {
     throw new TenureError(
       'TERM_EXHAUSTED',

@@ -1,5 +1,12 @@
 /** The checker of one transition: it counts what happened, records violations, and describes the steps in words. */
-import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect, type ElectionState } from '../../engine/election-state.ts'
+import {
+  beliefEndOf,
+  deadlineOf,
+  leadsAt,
+  type Call,
+  type Effect,
+  type ElectionState,
+} from '../../engine/election-state.ts'
 import { isTenureError, type LossReason } from '../../common/errors.ts'
 import { messageOf } from '@tenure/internal/message'
 import type { LeaseRecord } from '../../engine/lease-store.ts'
@@ -32,7 +39,7 @@ export interface ExploredCounts {
 const roundingMs = 1e-6
 
 /** Checks one transition. */
-export class Course {
+export class TransitionChecker {
   violation: string | undefined
   readonly counts: ExploredCounts
   readonly #tell: ((who: string, what: string) => void) | undefined

@@ -9,7 +9,7 @@
  * are known.
  */
 import { memoryWith, sightWith, type Memory } from '../../engine/election-fields.ts'
-import type { OwnAttempt, Settings, Sight } from '../../engine/election-state.ts'
+import type { OwnAttempt, Settings, ObservedVersion } from '../../engine/election-state.ts'
 import { absentVersion } from '../../engine/lease-store.ts'
 import { dead, FieldReader, FieldWriter, versionOf } from './fields.ts'
 import { messageWith, serverWith, slotWith } from './model-state-fields.ts'
@@ -141,16 +141,16 @@ function remembered({ own, seen, confirmed }: Memory, writer: FieldWriter): Memo
   }
 }
 
-function sights(seen: readonly Sight[], writer: FieldWriter): readonly Sight[] {
+function sights(seen: readonly ObservedVersion[], writer: FieldWriter): readonly ObservedVersion[] {
   return fromFirst(seen, (one) => isSeen(one, writer)).map((one) => sightOf(one, writer))
 }
 
-function sightOf(one: Sight, writer: FieldWriter): Sight {
+function sightOf(one: ObservedVersion, writer: FieldWriter): ObservedVersion {
   return isSeen(one, writer) ? one : { key: dead, atMs: writer.nowMs }
 }
 
 /** Returns whether a version can be matched again. The absence of a record can be observed at any time. */
-function isSeen({ key }: Sight, writer: FieldWriter): boolean {
+function isSeen({ key }: ObservedVersion, writer: FieldWriter): boolean {
   return key === absentVersion || writer.isVersion(versionOf(key))
 }
 

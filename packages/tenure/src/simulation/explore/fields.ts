@@ -1,6 +1,6 @@
 /** Encodes and decodes the fields of a model state by their meaning. Most fields take one byte. */
 import type { Fields } from '../../engine/election-fields.ts'
-import { Words } from './interner.ts'
+import { Interner } from './interner.ts'
 
 /** Replaces every name that can never be matched again. */
 export const dead = '~'
@@ -42,7 +42,7 @@ const mostBytes = 1 << 14
 
 /** Encodes states into a buffer that each state overwrites. */
 export class FieldWriter implements Fields {
-  readonly words = new Words()
+  readonly words = new Interner()
   /** The pending call of the elector that is being encoded. */
   flight: number | undefined
   /** The clock of that elector. */
@@ -244,11 +244,11 @@ export class FieldReader implements Fields {
   unitMs = 0
   /** Stands for the value that is being read; callers take only placeholder fields from it. */
   readonly anything = shown as never
-  readonly #words: Words
+  readonly #words: Interner
   #bytes: Uint8Array = new Uint8Array()
   #at = 0
 
-  constructor(words: Words) {
+  constructor(words: Interner) {
     this.#words = words
   }
 

@@ -1,5 +1,5 @@
 /** An interner: assigns numbers to the strings and booleans that occur. */
-export class Words {
+export class Interner {
   readonly #words: (string | boolean)[] = []
   readonly #numbers = new Map<string | boolean, number>()
 

@@ -2,7 +2,7 @@
 import type { DriverState } from '../../engine/driver.ts'
 import type { Call, Settings } from '../../engine/election-state.ts'
 import type { LeaseRecord, Outcome } from '../../engine/lease-store.ts'
-import type { Between } from './relay-model.ts'
+import type { RelayModel } from './relay-model.ts'
 
 /** The lease duration. Time advances in ticks, and a lease has a whole number of them. */
 export const leaseDurationMs = 1_200
@@ -52,7 +52,7 @@ export interface Setup {
   /** The maximum number of ticks that a message takes. */
   readonly delayTicks: number
   /** The relay model, if there are relays between the electors and the store. */
-  readonly between?: Between | undefined
+  readonly between?: RelayModel | undefined
 }
 
 /** A relay. While it is down, `memory` is what the next relay starts with. */
@@ -174,7 +174,7 @@ export interface Scene {
 }
 
 /** Returns the initial state, in which no process has started. */
-export function firstScene(electors: number, budget: number, between?: Between): Scene {
+export function firstScene(electors: number, budget: number, between?: RelayModel): Scene {
   return {
     server: {
       record: undefined,

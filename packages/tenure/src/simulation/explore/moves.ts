@@ -1,7 +1,7 @@
 /** All possible next steps: messages arrive, timers fire, work settles, processes start and stop, time passes. */
 import type { Driver } from '../../engine/driver.ts'
 import { TenureError } from '../../common/errors.ts'
-import type { Course } from './checker.ts'
+import type { TransitionChecker } from './checker.ts'
 import { addPassingFaults, addRelayFaults, nameIn, relayArrivals } from './relay-moves.ts'
 import { abandoned, act, settle, withoutEvents } from './process.ts'
 import { arriveAtRelay, asked, relaysFor } from './relay-model.ts'
@@ -23,7 +23,7 @@ export interface Move {
 /** The arguments that every step needs. */
 export interface Tools {
   readonly setup: Setup
-  readonly course: Course
+  readonly course: TransitionChecker
   chance(): number
 }
 

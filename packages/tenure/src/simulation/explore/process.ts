@@ -1,7 +1,7 @@
 /** One elector of a model state, run by the real driver. */
 import { Driver } from '../../engine/driver.ts'
 import { initialState, type Effect, type ElectionState } from '../../engine/election-state.ts'
-import type { Course } from './checker.ts'
+import type { TransitionChecker } from './checker.ts'
 import { nameOf } from './fields.ts'
 import { eventFor } from './server.ts'
 import { down, isProcess, type Message, type Process, type Scene, type Setup, type Slot } from './model-state.ts'
@@ -13,14 +13,18 @@ import { down, isProcess, type Message, type Process, type Scene, type Setup, ty
 export function act(
   scene: Scene,
   who: number,
-  { setup, course, chance }: { readonly setup: Setup; readonly course: Course; readonly chance: () => number },
+  {
+    setup,
+    course,
+    chance,
+  }: { readonly setup: Setup; readonly course: TransitionChecker; readonly chance: () => number },
   does: (driver: Driver, call: number) => void,
   lands?: number,
 ): Scene {
   const before = scene.slots[who]
   const settings = setup.settings[who]
   if (!before || !settings) return scene
-  const slot: Draft = isProcess(before)
+  const slot: MutableProcess = isProcess(before)
     ? { ...before }
     : { ...down, life: 'running', state: initialState(settings), wakeAtMs: undefined, flight: undefined }
   let { names, messages } = scene
@@ -110,7 +114,7 @@ function isQuick({ answeredInMs }: ElectionState, { delayTicks, tickMs }: Setup)
 }
 
 /** The mutable state of a process during an action. */
-type Draft = { -readonly [K in keyof Process]: Process[K] }
+type MutableProcess = { -readonly [K in keyof Process]: Process[K] }
 
 /** Marks a piece of work as settled. */
 export function settle(scene: Scene, who: number): Scene {

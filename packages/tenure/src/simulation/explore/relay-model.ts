@@ -1,8 +1,8 @@
 /** The relay model: relays between electors and their store forward calls and remember what they observe. Optional. */
 import type { Fields } from '../../engine/election-fields.ts'
-import type { Sight } from '../../engine/election-state.ts'
+import type { ObservedVersion } from '../../engine/election-state.ts'
 import type { AcquireClaim, LeaseRecord, Outcome } from '../../engine/lease-store.ts'
-import type { Course } from './checker.ts'
+import type { TransitionChecker } from './checker.ts'
 import { eventFor, handle, withEvent } from './server.ts'
 import type { Message, RelaySlot, Reply, Scene, Setup } from './model-state.ts'
 
@@ -13,7 +13,7 @@ export interface Shown {
 }
 
 /** The decisions of relays, as functions of their memory. A relay's clock reads 0, so all times are relative to now. */
-export interface Between<Memory extends object = object> {
+export interface RelayModel<Memory extends object = object> {
   /** How many relays there are. */
   readonly relays: number
   /** The relays that may forward each elector's calls. */
@@ -35,8 +35,8 @@ export interface Between<Memory extends object = object> {
   show(memory: Memory): Shown | undefined
   /** Maps a memory field by field, without the observed versions in `past`. */
   memoryWith(fields: Fields, memory: Memory): Memory
-  past(memory: Memory): readonly Sight[]
-  withPast(memory: Memory, past: readonly Sight[]): Memory
+  past(memory: Memory): readonly ObservedVersion[]
+  withPast(memory: Memory, past: readonly ObservedVersion[]): Memory
 }
 
 /** Returns the running relays that can accept a request of an elector. */
@@ -45,7 +45,7 @@ export function relaysFor(scene: Scene, { between }: Setup, who: number): readon
 }
 
 /** Starts a relay with what the resource of its cluster shows, or with nothing. */
-export function begin(scene: Scene, via: number, between: Between, isShown: boolean): Scene {
+export function begin(scene: Scene, via: number, between: RelayModel, isShown: boolean): Scene {
   const memory = isShown ? relayOf(scene, via).memory : between.blank
   const begun = withRelay(scene, via, { life: 'running', memory })
   return between.watch ? watched(begun, via) : begun
@@ -64,7 +64,7 @@ export function watched(scene: Scene, via: number): Scene {
 }
 
 /** Removes a relay. Its requests to the store still arrive; requests to it wait for another relay. */
-export function crash(scene: Scene, via: number, between: Between): Scene {
+export function crash(scene: Scene, via: number, between: RelayModel): Scene {
   const gone = between.relays
   const event = scene.slots.length + via
   const messages = scene.messages.flatMap((message): Message[] => {
@@ -82,8 +82,8 @@ export function crash(scene: Scene, via: number, between: Between): Scene {
 /** The arguments that every step of a relay needs. */
 export interface RelayTools {
   readonly setup: Setup
-  readonly course: Course
-  readonly between: Between
+  readonly course: TransitionChecker
+  readonly between: RelayModel
 }
 
 /** Delivers a message to a relay. */
@@ -96,7 +96,7 @@ export function arriveAtRelay(scene: Scene, message: Message, via: number, tools
 }
 
 /** Returns a request as a relay forwards it now. */
-export function passedOn(scene: Scene, message: Message, via: number, between: Between): Message {
+export function passedOn(scene: Scene, message: Message, via: number, between: RelayModel): Message {
   const { claim, verb } = message
   const acquire = verb === 'acquire' ? (claim as AcquireClaim) : undefined
   const passed = acquire ? between.passOn(relayOf(scene, via).memory, acquire) : claim
@@ -139,7 +139,7 @@ function takeAnswer(scene: Scene, message: Message, tools: RelayTools): Scene {
 }
 
 /** The other relays see what one relay writes into the resource of its cluster. */
-function toOthers(scene: Scene, via: number, between: Between): readonly Message[] {
+function toOthers(scene: Scene, via: number, between: RelayModel): readonly Message[] {
   const shown = between.show(relayOf(scene, via).memory)
   if (!shown) return scene.messages
   const others = new Set(between.relaysOf.filter((relays) => relays.includes(via)).flat())

@@ -27,7 +27,7 @@ export interface Bounds {
 }
 
 /** The result of a search. */
-export interface Found {
+export interface SearchResult {
   readonly complete: boolean
   readonly states: number
   readonly transitions: number
@@ -41,13 +41,13 @@ const stuckShare = 64
 const breathAfter = 1_024
 
 /** Searches every state that is reachable from the first. */
-export async function search<State>(world: World<State>, bounds: Bounds, clock: Clock): Promise<Found> {
+export async function search<State>(world: World<State>, bounds: Bounds, clock: Clock): Promise<SearchResult> {
   const known = new Fingerprints()
   const queue = new Queue()
   const path = new Path()
   const endMs = clock.monotonicMs() + bounds.seconds * 1000
   let transitions = 0
-  let violation: Found['violation']
+  let violation: SearchResult['violation']
 
   const visit = (next: State, ticks: number, from: number, move: number): void => {
     const bytes = world.write(next, ticks)

@@ -9,7 +9,7 @@ import {
   type Current,
   type Verdict,
 } from '../../store-kit/rules.ts'
-import { remainingMs, type Course } from './checker.ts'
+import { remainingMs, type TransitionChecker } from './checker.ts'
 import { nameOf } from './fields.ts'
 import type { Message, Reply, Scene, Server, Setup, Slot } from './model-state.ts'
 
@@ -18,7 +18,7 @@ export function handle(
   scene: Scene,
   request: Message,
   setup: Setup,
-  course: Course,
+  course: TransitionChecker,
   swapIsLost = false,
 ): { scene: Scene; reply: Reply } {
   const { server } = scene

@@ -1,7 +1,7 @@
 /** All transitions of a model state, and the check that a leader follows soon. */
 import { leadsAt } from '../../engine/election-state.ts'
 import { withWatches } from './relay-model.ts'
-import { Course, noCounts, type ExploredCounts } from './checker.ts'
+import { TransitionChecker, noCounts, type ExploredCounts } from './checker.ts'
 import { Encoding } from './encoding.ts'
 import { faultMoves, naturalMoves, type Move } from './moves.ts'
 import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup, type Slot } from './model-state.ts'
@@ -29,7 +29,7 @@ export function electorsWorld(setup: Setup, budget: number, counts: ExploredCoun
   }
 }
 
-type Visit = (next: Scene, ticks: number, course: Course, number: number, move: Move) => boolean
+type Visit = (next: Scene, ticks: number, course: TransitionChecker, number: number, move: Move) => boolean
 
 /** Visits every transition from a state, with every choice of random numbers. */
 export function expand(
@@ -43,7 +43,7 @@ export function expand(
   for (const move of [...naturalMoves(scene, setup), ...faultMoves(scene, setup)]) {
     const choices: number[] = []
     do {
-      const course = new Course(counts, setup, tell)
+      const course = new TransitionChecker(counts, setup, tell)
       let drawn = 0
       const chance = () => setup.jitter[(choices[drawn++] ??= 0)] ?? 0
       const next = move.run({ setup, course, chance })

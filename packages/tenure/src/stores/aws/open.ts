@@ -78,7 +78,7 @@ async function clientOf(packageName: string, name: 'DynamoDB' | 'S3', settings: 
   const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
   const requestHandler = {
     connectionTimeout,
-    httpAgent: new FreshAgent(keptAlive),
+    httpAgent: new ResettingAgent(keptAlive),
     httpsAgent: new FreshTlsAgent(keptAlive),
   }
   // The elector retries at its own pace. After a hidden retry, a refusal could be caused by the first try's own write.
@@ -88,7 +88,7 @@ async function clientOf(packageName: string, name: 'DynamoDB' | 'S3', settings: 
 const keptAlive: AgentOptions = { keepAlive: true }
 
 /** When a connection closes, closes all idle ones too: after a network failure, all of them may be dead. */
-class FreshAgent extends PlainAgent {
+class ResettingAgent extends PlainAgent {
   override createConnection(...given: Parameters<PlainAgent['createConnection']>): Duplex | null | undefined {
     return freshening(this, super.createConnection(...given))
   }

@@ -17,7 +17,7 @@ import type { DynamoDBApi, DynamoDBItem } from './api.ts'
 import { inspectTable } from './diagnostics.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import type { Page } from '../../store-kit/list.ts'
-import { objectStore, type Kind, type ObjectPlace } from '../../store-kit/two-object-store.ts'
+import { objectStore, type Kind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
 
 export type { AwsClient } from '../aws/client.ts'
 export type { DynamoDBApi } from './api.ts'
@@ -53,7 +53,7 @@ export function dynamodbStore(options: DynamoDBStoreOptions): InspectableStore {
   return { ...objectStore(server, clock), inspect: (call) => server.inspect(call) }
 }
 
-class DynamoDBTable implements ObjectPlace {
+class DynamoDBTable implements ObjectBackend {
   readonly #call: AwsCaller<DynamoDBApi>
   readonly #table: string
   readonly #clock: Clock

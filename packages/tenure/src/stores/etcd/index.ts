@@ -4,7 +4,13 @@ import { systemClock, type Clock } from '../../common/clock.ts'
 import { isTenureError } from '../../common/errors.ts'
 import { EtcdClient, type EtcdCredentials } from '../../clients/etcd/client.ts'
 import { EtcdError } from '../../clients/etcd/etcd-error.ts'
-import { type Comparison, type KeyValue, type Operation, type Range, type TransactionAnswer } from '../../clients/etcd/messages.ts'
+import {
+  type Comparison,
+  type KeyValue,
+  type Operation,
+  type Range,
+  type TransactionAnswer,
+} from '../../clients/etcd/messages.ts'
 import { defaultPrefix, type EtcdKeys } from '../../clients/etcd/open.ts'
 import { addressesOf, checkCredentials, prefixOf } from '../../clients/etcd/options.ts'
 import type { Provided } from '../../clients/http/provided.ts'
@@ -13,12 +19,12 @@ import { checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { examineAddresses, inspectCluster } from './diagnostics.ts'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
-import { decodeTerm, encodeTerm, type KeptTerm } from '../../store-kit/term-record.ts'
+import { decodeTerm, encodeTerm, type TermRecord } from '../../store-kit/term-record.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
 import { encodeRecord, readAt, recordOf } from '../../store-kit/record.ts'
-import type { Current, Draft } from '../../store-kit/rules.ts'
+import type { Current, RecordDraft } from '../../store-kit/rules.ts'
 import { silenceOf } from '../../store-kit/watch-timeout.ts'
-import { swapStore, type Swapped, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
+import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
 import { Watches } from '../../store-kit/watches.ts'
 
 export type { Provided } from '../../clients/http/provided.ts'
@@ -100,7 +106,7 @@ export function leasesOn(
 /** The decoded state of an election's two keys. */
 interface FoundKeys extends Current {
   /** Content of the key with the highest term. */
-  readonly kept: KeptTerm | undefined
+  readonly kept: TermRecord | undefined
   /** What the next transaction compares. */
   readonly pair: Pair
 }
@@ -134,7 +140,12 @@ class EtcdServer implements SwapServer<FoundKeys> {
     return (await this.#read(election, call)).found
   }
 
-  async swap(election: string, over: FoundKeys, draft: Draft, call: CallOptions): Promise<Swapped<FoundKeys>> {
+  async swap(
+    election: string,
+    over: FoundKeys,
+    draft: RecordDraft,
+    call: CallOptions,
+  ): Promise<SwapOutcome<FoundKeys>> {
     const keys = this.#keysOf(election)
     const kept = { term: Math.max(over.highestTerm, draft.term), leaseDurationMs: draft.leaseDurationMs }
     // Most renewals leave the term key unchanged.
@@ -349,7 +360,7 @@ function readRecord(election: string, keyValue: KeyValue): LeaseRecord {
   return readKey(keyValue.key, () => recordOf(election, keyValue.value, versionOf(keyValue)))
 }
 
-function currentOf(record: LeaseRecord | undefined, kept: KeptTerm | undefined) {
+function currentOf(record: LeaseRecord | undefined, kept: TermRecord | undefined) {
   const highestTerm = Math.max(record?.term ?? 0, kept?.term ?? 0)
   return { record, highestTerm, remainingMs: undefined, lastDurationMs: kept?.leaseDurationMs, kept }
 }

@@ -1,6 +1,6 @@
 import { fchmodSync, fstatSync, lstatSync, statSync, type Stats } from 'node:fs'
 import { TenureError } from '../../common/errors.ts'
-import { adviseOnce } from '../../log/advice.ts'
+import { warnOnce } from '../../log/advice.ts'
 
 /** Which processes take part: those of one user, or those of all members of a group. */
 export interface Access {
@@ -91,7 +91,7 @@ function warnOfMode(path: string, found: Stats, access: Access): void {
     ? 'other users of this machine may access it, and a lock that they hold can end a leadership'
     : 'without the set-group-ID bit, new files get the primary group of their creator, so other users may be unable to use them'
   const toDo = mend(path, found, access, isLoose ? octal(wanted) : 'g+s')
-  adviseOnce('UNSAFE_PERMISSIONS', `"${path}" has mode ${octal(found.mode)}: ${danger}. ${toDo}`)
+  warnOnce('UNSAFE_PERMISSIONS', `"${path}" has mode ${octal(found.mode)}: ${danger}. ${toDo}`)
 }
 
 /** Suggests a `chmod`, unless it would lock out this user or users who seem to share the path already. */

@@ -2,7 +2,15 @@ import { createHash } from 'node:crypto'
 import { messageOf } from '@tenure/internal/message'
 import { TenureError } from '../../common/errors.ts'
 import type { LeaseRecord } from '../../engine/lease-store.ts'
-import { booleanField, invalid, numberField, objectField, optionalText, parseObject, textField } from '../../store-kit/record.ts'
+import {
+  booleanField,
+  invalid,
+  numberField,
+  objectField,
+  optionalText,
+  parseObject,
+  textField,
+} from '../../store-kit/record.ts'
 import type { ClockReading } from './clock-domain.ts'
 
 const format = 1
@@ -10,7 +18,7 @@ const format = 1
 /**
  * Address of the holder's liveness socket: its path (relative to the leases' directory) and the identity of the file.
  */
-export interface SignAddress {
+export interface LivenessSocketAddress {
   readonly path: string
   readonly device: string
   readonly inode: string
@@ -21,11 +29,11 @@ export interface StoredLease {
   readonly record: LeaseRecord
   /** Machine clock when the lease was granted or renewed. Undefined if the writer's system has no such clock. */
   readonly clock: ClockReading | undefined
-  readonly signOfLife: SignAddress | undefined
+  readonly signOfLife: LivenessSocketAddress | undefined
 }
 
 /** Kept separately from the record, so that terms continue to rise after someone deletes the election's file. */
-export interface TermMark {
+export interface TermRecord {
   readonly election: string
   readonly highestTerm: number
   readonly leaseDurationMs: number
@@ -94,7 +102,7 @@ export function decodeLease(path: string, election: string | undefined, text: st
 }
 
 /** Encodes the file that keeps the highest term. */
-export function encodeMark(mark: TermMark): string {
+export function encodeMark(mark: TermRecord): string {
   return seal({
     format,
     election: mark.election,
@@ -106,7 +114,7 @@ export function encodeMark(mark: TermMark): string {
 }
 
 /** Decodes what {@link encodeMark} wrote. */
-export function decodeMark(path: string, election: string, text: string): TermMark {
+export function decodeMark(path: string, election: string, text: string): TermRecord {
   return explain(path, () => {
     const value = unseal(text)
     checkElection(textField(value, 'election'), election)

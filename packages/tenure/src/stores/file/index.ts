@@ -21,12 +21,12 @@ import type { StoredLease } from './file-format.ts'
 import { asStoreError, findDirectory, prepareDirectory } from './filesystem.ts'
 import { preloadLock, withKernelLock } from './kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './lease-files.ts'
-import { OpenSigns, type OpenSign } from './liveness-sockets.ts'
+import { LivenessSockets, type OpenSign } from './liveness-sockets.ts'
 import { LeaseFileWatch } from './lease-file-watch.ts'
 import { reach, removeSocket } from './liveness-socket.ts'
 import { judgedStore, type JudgedPlace } from '../../store-kit/locking-store.ts'
 import { keysOn, listPage, type Page } from '../../store-kit/list.ts'
-import { granted, type Current, type Draft, type Verdict } from '../../store-kit/rules.ts'
+import { granted, type Current, type RecordDraft, type Verdict } from '../../store-kit/rules.ts'
 
 export type { OpenSign } from './liveness-sockets.ts'
 export type { SignOfLife } from './liveness-socket.ts'
@@ -91,7 +91,7 @@ class FilePlace implements JudgedPlace {
   readonly expiry = 'own-clock'
   readonly #clock: Clock
   readonly #files: LeaseFiles
-  readonly #signs: OpenSigns
+  readonly #signs: LivenessSockets
   readonly #changes: DirectoryWatch
   readonly #watches = new Set<LeaseFileWatch>()
   readonly #allowNetworkFilesystem: boolean
@@ -104,7 +104,7 @@ class FilePlace implements JudgedPlace {
     this.#clock = clock
     this.#files = new LeaseFiles(options)
     const server = options.fastTakeover === false ? 'nobody' : (options.signOfLife ?? 'self')
-    this.#signs = new OpenSigns(this.#files.directory, server, this.#files.access.fileMode)
+    this.#signs = new LivenessSockets(this.#files.directory, server, this.#files.access.fileMode)
     this.#changes = new DirectoryWatch(this.#files.directory)
     this.#allowNetworkFilesystem = options.allowNetworkFilesystem ?? false
   }
@@ -216,7 +216,7 @@ class FilePlace implements JudgedPlace {
    * term that someone saw is granted again. The term file names the socket before the socket is opened, so that no
    * socket is left behind forever.
    */
-  async #write({ lease, mark }: LeaseState, draft: Draft): Promise<LeaseRecord> {
+  async #write({ lease, mark }: LeaseState, draft: RecordDraft): Promise<LeaseRecord> {
     const isGrant = draft.attempt !== lease?.record.attempt
     const record = { ...draft, ...inWholeMs(draft), version: nextVersion(draft, lease) }
     const { election, leaseDurationMs } = record
@@ -341,7 +341,7 @@ class FilePlace implements JudgedPlace {
  * Rounds to whole milliseconds, as the file format requires. The duration is rounded up, so that the lease is never
  * written shorter than its holder assumes.
  */
-function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: Draft) {
+function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: RecordDraft) {
   return {
     leaseDurationMs: Math.ceil(leaseDurationMs),
     acquiredAt: Math.trunc(acquiredAt),
@@ -353,7 +353,7 @@ function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: Draft) {
  * Builds a version from the term, a count within the grant, and a hash of the grant's attempt. The version stays unique
  * even if the count restarts after the record file was deleted, or the term restarts after it was forgotten.
  */
-function nextVersion({ term, attempt }: Draft, lease: StoredLease | undefined): string {
+function nextVersion({ term, attempt }: RecordDraft, lease: StoredLease | undefined): string {
   const before = lease?.record.attempt === attempt ? Number(lease.record.version.split('.')[1]) : 0
   const unique = createHash('sha256').update(attempt).digest('hex').slice(0, 12)
   return `${term}.${before + 1}.${unique}`

@@ -17,7 +17,7 @@ export interface WatchSource {
 }
 
 /** A connection to the liveness socket of one attempt. */
-interface Line {
+interface LivenessConnection {
   readonly attempt: string
   readonly version: string
   /** How many connections for this version have closed before. */
@@ -32,7 +32,7 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
   readonly #source: WatchSource
   readonly #onEnd: () => void
   readonly #records: AsyncGenerator<LeaseRecord | undefined, undefined>
-  #line: Line | undefined
+  #line: LivenessConnection | undefined
   #pause: Timer | undefined
   #changed = true
   #error: unknown
@@ -123,7 +123,7 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
     const reached = await this.#source.reach(lease)
     const cuts = line?.version === version ? line.cuts + 1 : 0
     this.#hangUp()
-    const next: Line = { attempt, version, cuts, socket: undefined }
+    const next: LivenessConnection = { attempt, version, cuts, socket: undefined }
     this.#line = next
     if (typeof reached === 'string') return reached === 'dead'
     if (this.#ended) reached.destroy()
@@ -140,7 +140,7 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
    * accept one more in between, so a single check is not enough. The interval grows, because a live holder may close
    * every connection forever.
    */
-  #askAgain({ cuts }: Line): void {
+  #askAgain({ cuts }: LivenessConnection): void {
     if (cuts === 0) return this.#notice()
     const pauseMs = Math.min(2 ** cuts, longestPauseMs)
     this.#pause = this.#source.clock.setTimer(pauseMs, () => this.#notice(), { background: true })

@@ -3,13 +3,13 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { TenureError } from '../../common/errors.ts'
 import { encodeName } from '../../store-kit/encode-name.ts'
 import { accessFor, type Access } from './access.ts'
-import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermMark } from './file-format.ts'
+import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermRecord } from './file-format.ts'
 import { readText, replaceFile, syncDirectory } from './filesystem.ts'
 
 /** The content of an election's files at one moment. */
 export interface LeaseState {
   readonly lease: StoredLease | undefined
-  readonly mark: TermMark | undefined
+  readonly mark: TermRecord | undefined
 }
 
 // Lower case only: some file systems do not distinguish A from a.
@@ -88,7 +88,7 @@ export class LeaseFiles {
    * Call only while holding the lock. If `durable`, everything saved so far survives a power failure. Otherwise a power
    * failure may undo this write.
    */
-  async saveMark(mark: TermMark, durable: boolean): Promise<void> {
+  async saveMark(mark: TermRecord, durable: boolean): Promise<void> {
     await this.#replace(this.#markPath(mark.election), encodeMark(mark), durable)
   }
 

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { resolve } from 'node:path'
 import { errnoOf } from '@tenure/internal/errno'
 import { listen as listenAt, remove, serve } from '@tenure/internal/liveness-socket'
-import type { SignAddress } from './file-format.ts'
+import type { LivenessSocketAddress } from './file-format.ts'
 
 /**
  * A Unix socket that stays open as long as the work may run. The kernel closes it when its process dies.
@@ -50,7 +50,7 @@ export async function listen(path: string): Promise<SignOfLife> {
 }
 
 /** The address to record for a socket. Undefined if other processes could not use it. */
-export async function addressOf(directory: string, path: string): Promise<SignAddress | undefined> {
+export async function addressOf(directory: string, path: string): Promise<LivenessSocketAddress | undefined> {
   if (!fitsSocket(resolve(directory, path))) return undefined
   const found = await lstat(resolve(directory, path), { bigint: true }).catch(() => undefined)
   return found?.isSocket() ? { path, device: String(found.dev), inode: String(found.ino) } : undefined
@@ -60,7 +60,7 @@ export async function addressOf(directory: string, path: string): Promise<SignAd
  * Connects to a holder's liveness socket. Returns the connection, 'dead' if the holder's process is certainly gone, or
  * 'unknown'. Only a refused connection to the recorded socket itself is proof of death.
  */
-export async function reach(directory: string, address: SignAddress): Promise<Socket | 'dead' | 'unknown'> {
+export async function reach(directory: string, address: LivenessSocketAddress): Promise<Socket | 'dead' | 'unknown'> {
   const path = resolve(directory, address.path)
   if (!fitsSocket(path)) return 'unknown'
   const reached = await connectTo(path)

@@ -1,7 +1,7 @@
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LeaseRecord } from '../../engine/lease-store.ts'
-import type { SignAddress } from './file-format.ts'
+import type { LivenessSocketAddress } from './file-format.ts'
 import { addressOf, fitsSocket, listen, socketName, type SignOfLife } from './liveness-socket.ts'
 
 /** Opens the liveness socket of one attempt. If it returns undefined, other candidates wait for the lease to expire. */
@@ -11,7 +11,7 @@ export type OpenSign = (
 ) => SignOfLife | undefined | Promise<SignOfLife | undefined>
 
 /** Who serves the liveness sockets: this process, another process, or nobody. */
-export type SignServer = 'self' | 'nobody' | OpenSign
+export type LivenessSocketServer = 'self' | 'nobody' | OpenSign
 
 interface Opened {
   readonly attempt: string
@@ -21,14 +21,14 @@ interface Opened {
 type Attempt = Pick<LeaseRecord, 'election' | 'attempt'>
 
 /** The liveness sockets of the leases that a store was granted. */
-export class OpenSigns {
+export class LivenessSockets {
   readonly #directory: string
-  readonly #server: SignServer
+  readonly #server: LivenessSocketServer
   readonly #fileMode: number
   readonly #open = new Map<string, Opened[]>()
   #closed = false
 
-  constructor(directory: string, server: SignServer, fileMode: number) {
+  constructor(directory: string, server: LivenessSocketServer, fileMode: number) {
     this.#directory = directory
     this.#server = server
     this.#fileMode = fileMode
@@ -42,7 +42,7 @@ export class OpenSigns {
   }
 
   /** Call only while holding the lock, before the grant is written. */
-  async open({ election, attempt }: Attempt, socket: string | undefined): Promise<SignAddress | undefined> {
+  async open({ election, attempt }: Attempt, socket: string | undefined): Promise<LivenessSocketAddress | undefined> {
     const sign = await this.#start(attempt, socket)
     if (!sign) return undefined
     this.#open.set(election, [...(this.#open.get(election) ?? []), { attempt, sign }])

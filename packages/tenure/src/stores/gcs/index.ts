@@ -18,9 +18,9 @@ import { folderOf, mostOnPage, objectOf, valuesOf } from '../../store-kit/object
 import { gcsFailure } from './failures.ts'
 import { metadataFetch, type GcsFetch, type GcsRequest, type GcsResponse } from './fetch.ts'
 import { findingsOfBucket } from './diagnostics.ts'
-import { Pace } from './pace.ts'
+import { WriteLimiter } from './pace.ts'
 import type { Page } from '../../store-kit/list.ts'
-import { objectStore, type Kind, type ObjectPlace } from '../../store-kit/two-object-store.ts'
+import { objectStore, type Kind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
 import { parseObject } from '../../store-kit/record.ts'
 
 export type { InspectableStore } from '../../store-kit/diagnostics.ts'
@@ -117,13 +117,13 @@ interface Answer {
   readonly text: string
 }
 
-class GcsBucket implements ObjectPlace {
+class GcsBucket implements ObjectBackend {
   readonly #parts: Parts
-  readonly #pace: Pace
+  readonly #pace: WriteLimiter
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#pace = new Pace(parts.clock, parts.writeIntervalMs)
+    this.#pace = new WriteLimiter(parts.clock, parts.writeIntervalMs)
   }
 
   get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined> {

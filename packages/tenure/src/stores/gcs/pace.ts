@@ -4,7 +4,7 @@ import { TenureError } from '../../common/errors.ts'
 const mostRemembered = 10_000
 
 /** Spaces out the writes of each object. */
-export class Pace {
+export class WriteLimiter {
   readonly #clock: Clock
   readonly #intervalMs: number
   readonly #nextMs = new Map<string, number>()

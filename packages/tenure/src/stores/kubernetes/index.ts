@@ -19,11 +19,11 @@ import { inCluster } from '../../clients/kubernetes/credentials/service-account.
 import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../../engine/lease-store.ts'
 import { checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
-import { adviseOnce } from '../../log/advice.ts'
+import { warnOnce } from '../../log/advice.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
-import { termInRecord, type Draft } from '../../store-kit/rules.ts'
+import { termInRecord, type RecordDraft } from '../../store-kit/rules.ts'
 import { silenceOf } from '../../store-kit/watch-timeout.ts'
-import { swapStore, type Swapped, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
+import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
 import { Watches } from '../../store-kit/watches.ts'
 
 export type { LeaseRights }
@@ -106,7 +106,12 @@ class LeaseServer implements SwapServer<FoundLease> {
   }
 
   /** Overwrites one version, or creates the Lease if there is none. */
-  async swap(election: string, over: FoundLease, draft: Draft, call: CallOptions): Promise<Swapped<FoundLease>> {
+  async swap(
+    election: string,
+    over: FoundLease,
+    draft: RecordDraft,
+    call: CallOptions,
+  ): Promise<SwapOutcome<FoundLease>> {
     const { lease } = over
     const key = this.#keyOf(election)
     const body = encodeLease(key, draft, over)
@@ -232,7 +237,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     if (name !== election) {
       const advice = 'Other programs that take part in this election must use this Lease.'
       const text = `The election ${JSON.stringify(election)} is stored in the Lease "${namespace}/${name}": ${leaseNameRule}. ${advice}`
-      adviseOnce('INVALID_OPTION', text)
+      warnOnce('INVALID_OPTION', text)
     }
     return { namespace, name, election }
   }

@@ -13,7 +13,7 @@ import type {
 } from '../../engine/lease-store.ts'
 import { judgedStore, type JudgedPlace } from '../../store-kit/locking-store.ts'
 import { keysOn, listPage, type Page } from '../../store-kit/list.ts'
-import { granted, type Current, type Draft, type Verdict } from '../../store-kit/rules.ts'
+import { granted, type Current, type RecordDraft, type Verdict } from '../../store-kit/rules.ts'
 
 interface Entry {
   record: LeaseRecord | undefined
@@ -117,7 +117,7 @@ class MemoryPlace implements JudgedPlace {
     return { record, highestTerm, remainingMs: expiresAtMs - this.#clock.monotonicMs() }
   }
 
-  #write(entry: Entry, draft: Draft): LeaseRecord {
+  #write(entry: Entry, draft: RecordDraft): LeaseRecord {
     const record = { ...draft, version: String(++entry.writes) }
     entry.record = record
     entry.highestTerm = Math.max(entry.highestTerm, record.term)

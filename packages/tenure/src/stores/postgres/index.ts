@@ -17,25 +17,19 @@ import { listPage, type Page } from '../../store-kit/list.ts'
 import { checkClient, runOn, type PostgresClient, type PostgresRow, type Run } from './client.ts'
 import { bySchema, failureOf, isForbidden, isLockedOut, isMissingTable, isOvertaken } from './failures.ts'
 import { findingsOf, inspection } from './diagnostics.ts'
-import { Mailbox } from './latest-notification.ts'
+import { LatestNotification } from './latest-notification.ts'
 import { namesOf, type TableNames } from './names.ts'
 import { creation, defaultTable, tableFormat } from './schema.ts'
 import { connection, everything, Session, type PostgresConnection } from './session.ts'
 import { prepared, statementsFor, type Statement, type Statements } from './statements.ts'
 import { counterOf, uniqueIn, versionOf } from './version.ts'
 import { encodeRecord, recordOf, unusable } from '../../store-kit/record.ts'
-import type { Current, Draft } from '../../store-kit/rules.ts'
+import type { Current, RecordDraft } from '../../store-kit/rules.ts'
 import { silenceOf } from '../../store-kit/watch-timeout.ts'
-import { swapStore, type Swapped, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
+import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
 
 export type { Finding } from '../../store-kit/diagnostics.ts'
-export type {
-  PostgresClient,
-  PostgresQueryClient,
-  PostgresRow,
-  PostgresRows,
-  PostgresSqlClient,
-} from './client.ts'
+export type { PostgresClient, PostgresQueryClient, PostgresRow, PostgresRows, PostgresSqlClient } from './client.ts'
 // Used by the election service for its own data. Candidates do not need it.
 export { openPostgresStatements, type PostgresStatements } from './run-statements.ts'
 export { postgresSchema, type PostgresSchemaOptions } from './schema.ts'
@@ -164,7 +158,7 @@ class PostgresServer implements SwapServer<Found> {
     })
   }
 
-  async swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>> {
+  async swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>> {
     const { clock, trustServerClock } = this.#parts
     const leaseMs = draft.leaseDurationMs
     const text = encodeRecord(draft, () => clock.randomId())
@@ -229,7 +223,7 @@ class PostgresServer implements SwapServer<Found> {
 
   async *#watch(session: Session, election: string, call: CallOptions): AsyncGenerator<Found, void, undefined> {
     const { clock } = this.#parts
-    const mailbox = new Mailbox(election)
+    const mailbox = new LatestNotification(election)
     const lookAgain = () => mailbox.put(everything)
     const bound = new Bound(call.signal)
     const look = { signal: call.signal, timeoutMs: lookMs }
@@ -278,7 +272,7 @@ class PostgresServer implements SwapServer<Found> {
     return { record, highestTerm: record.term, remainingMs, kept: undefined }
   }
 
-  #statementFor({ record, kept }: Found, draft: Draft): Statement {
+  #statementFor({ record, kept }: Found, draft: RecordDraft): Statement {
     const { renew, take, first, again } = this.#statements
     if (!record) return kept ? again : first
     const stays = kept?.term === draft.term && kept.leaseMs === draft.leaseDurationMs

@@ -5,7 +5,7 @@ import { everything } from './session.ts'
 export type News = { readonly version: string; readonly text: string } | 'look' | 'closed'
 
 /** Holds the newest notification about one election until it is read. */
-export class Mailbox {
+export class LatestNotification {
   readonly #election: string
   #news: News | undefined
   #wake: (() => void) | undefined

@@ -56,7 +56,7 @@ const listenMs = 10_000
 type Listener = (payload: string | undefined) => void
 
 /** One connection during its lifetime. */
-interface Wire {
+interface SessionConnection {
   readonly connection: PostgresConnection
   readonly send: Send
   readonly listeners: Set<Listener>
@@ -78,7 +78,7 @@ interface Wire {
 export class Session {
   readonly #connect: () => PromiseLike<PostgresConnection>
   readonly #clock: Clock
-  #wire: Wire | undefined
+  #wire: SessionConnection | undefined
   /**
    * The newest attempt to connect. An older one may still succeed first, for example from its position in a pool's
    * queue.
@@ -152,7 +152,7 @@ export class Session {
   }
 
   /** Returns a connection on which no statement hangs. */
-  async #usable(bound: Bound): Promise<Wire> {
+  async #usable(bound: Bound): Promise<SessionConnection> {
     for (;;) {
       if (this.#isClosed) throw new TenureError('STOPPED', 'The store is closed.')
       if (isUsable(this.#wire)) return this.#wire
@@ -201,7 +201,7 @@ export class Session {
   }
 }
 
-function isUsable(wire: Wire | undefined): wire is Wire {
+function isUsable(wire: SessionConnection | undefined): wire is SessionConnection {
   return wire?.unanswered === 0 && !wire.isOver
 }
 
@@ -232,8 +232,8 @@ export async function connection(
   return usable
 }
 
-function wireOn(connection: PostgresConnection): Wire {
-  const wire: Wire = {
+function wireOn(connection: PostgresConnection): SessionConnection {
+  const wire: SessionConnection = {
     connection,
     send: inTurn('on' in connection ? preparing(connection) : senderOf(connection)),
     listeners: new Set(),
@@ -252,7 +252,7 @@ function wireOn(connection: PostgresConnection): Wire {
 }
 
 /** Keeps the process alive while a call or watch uses this connection. Returns a function that ends this. */
-function wait(wire: Wire): () => void {
+function wait(wire: SessionConnection): () => void {
   const { connection } = wire
   let isWaiting = true
   wire.waiting += 1
@@ -266,7 +266,7 @@ function wait(wire: Wire): () => void {
 }
 
 /** Starts listening for all watches of this connection. Ends the connection if it cannot listen. */
-async function startListening(wire: Wire, channel: string, clock: Clock): Promise<void> {
+async function startListening(wire: SessionConnection, channel: string, clock: Clock): Promise<void> {
   const bound = new Bound(new AbortController().signal)
   const text = `PostgreSQL did not start notifications within ${listenMs} ms.`
   const late = () => bound.end(new TenureError('TIMEOUT', text, { retryable: true }))
@@ -281,7 +281,7 @@ async function startListening(wire: Wire, channel: string, clock: Clock): Promis
   }
 }
 
-function listenOn(wire: Wire, channel: string, bound: Bound): Promise<unknown> {
+function listenOn(wire: SessionConnection, channel: string, bound: Bound): Promise<unknown> {
   const { connection, send } = wire
   if (!('listen' in connection)) return send(prepared(`listen "${channel}"`), [], bound)
   // This client reconnects by itself. Afterwards every election is read again, because notifications may have been
@@ -290,17 +290,17 @@ function listenOn(wire: Wire, channel: string, bound: Bound): Promise<unknown> {
   return Promise.resolve(connection.listen(channel, onMessage, () => hear(wire, everything)))
 }
 
-function hear({ listeners }: Wire, payload: string | undefined): void {
+function hear({ listeners }: SessionConnection, payload: string | undefined): void {
   for (const listener of listeners) listener(payload)
 }
 
-function countUnanswered(wire: Wire, answer: Promise<unknown>): void {
+function countUnanswered(wire: SessionConnection, answer: Promise<unknown>): void {
   wire.unanswered += 1
   const settle = () => void (wire.unanswered -= 1)
   answer.then(settle, settle)
 }
 
-async function end(wire: Wire): Promise<void> {
+async function end(wire: SessionConnection): Promise<void> {
   if (wire.isOver) return
   wire.isOver = true
   hear(wire, undefined)

@@ -1,8 +1,8 @@
 import { invalidOption } from '../../common/errors.ts'
 import type { IoredisClient } from './ioredis-client.ts'
-import { IoredisLink } from './ioredis-link.ts'
+import { IoredisConnection } from './ioredis-link.ts'
 import type { Link } from './link.ts'
-import { NodeRedisLink } from './node-redis-link.ts'
+import { NodeRedisConnection } from './node-redis-link.ts'
 
 /** The result of `createClient`, `createCluster` or `createSentinel` of `redis` 4, 5 or 6. */
 export interface NodeRedisStoreClient {
@@ -71,7 +71,7 @@ export function duplicateOf(client: RedisClient & Duplicable): RedisClient {
 
 /** Wraps a client in the interface that the store uses. */
 export function linkOf(client: RedisClient): Link {
-  return isIoredis(client) ? new IoredisLink(client, isIoredisCluster(client)) : new NodeRedisLink(client)
+  return isIoredis(client) ? new IoredisConnection(client, isIoredisCluster(client)) : new NodeRedisConnection(client)
 }
 
 /** True if WAIT may use another connection than the write that it waits for. */

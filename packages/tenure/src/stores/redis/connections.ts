@@ -1,9 +1,9 @@
 import { isTenureError } from '../../common/errors.ts'
 import type { Bound } from '../../clients/http/bound.ts'
-import { Connection, replyCodeOf, type Link } from './link.ts'
+import { PendingConnection, replyCodeOf, type Link } from './link.ts'
 
 interface Shared {
-  readonly connection: Connection
+  readonly connection: PendingConnection
   /** The pending calls, each by the function that rejects it when the connection is lost. */
   readonly calls: Set<(cause: unknown) => void>
   /** No new calls are sent on this connection. It is closed after its last pending call. */
@@ -58,7 +58,7 @@ export class Connections {
   }
 
   #connect(): Shared {
-    const shared: Shared = { connection: new Connection(this.#open()), calls: new Set(), isRetired: false }
+    const shared: Shared = { connection: new PendingConnection(this.#open()), calls: new Set(), isRetired: false }
     shared.connection.onLost((cause) => this.#lose(shared, cause))
     return shared
   }

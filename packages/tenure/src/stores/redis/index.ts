@@ -15,17 +15,17 @@ import { listPage, type Page } from '../../store-kit/list.ts'
 import { encodeRecord, readAt, recordOf, unusable } from '../../store-kit/record.ts'
 import { checkClient, checkDuplicable, duplicateOf, isScattered, linkOf, type RedisClient } from './client.ts'
 import { Connections } from './connections.ts'
-import { Examiner } from './server-checks.ts'
+import { ServerCheck } from './server-checks.ts'
 import { failureOf } from './failures.ts'
 import { inspect } from './diagnostics.ts'
 import type { Link } from './link.ts'
 import { Listener } from './listener.ts'
-import { Mailbox } from './latest-notification.ts'
+import { LatestMessage } from './latest-notification.ts'
 import { scanned } from './scan.ts'
 import { compared, forgetting, looking, swapping } from './script.ts'
-import type { Current, Draft } from '../../store-kit/rules.ts'
+import type { Current, RecordDraft } from '../../store-kit/rules.ts'
 import { silenceOf } from '../../store-kit/watch-timeout.ts'
-import { swapStore, type Swapped, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
+import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
 
 export type { Finding } from '../../store-kit/diagnostics.ts'
 export type { IoredisClient } from './ioredis-client.ts'
@@ -154,7 +154,7 @@ class RedisServer implements SwapServer<Found> {
   readonly #parts: Parts
   readonly #connections: Connections
   readonly #listener: Listener
-  readonly #examiner: Examiner
+  readonly #examiner: ServerCheck
   #isClosed = false
 
   constructor(parts: Parts) {
@@ -163,7 +163,7 @@ class RedisServer implements SwapServer<Found> {
       if (this.#isClosed) throw new Error('the store is closed')
       return parts.open()
     }
-    this.#examiner = new Examiner(parts.clock)
+    this.#examiner = new ServerCheck(parts.clock)
     this.#connections = new Connections(open)
     this.#listener = new Listener(open)
   }
@@ -172,7 +172,7 @@ class RedisServer implements SwapServer<Found> {
     return this.#bounded(election, call, (link, bound) => this.#find(link, election, call, bound))
   }
 
-  swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>> {
+  swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>> {
     const highestTerm = Math.max(over.highestTerm, draft.term)
     const count = over.count + 1
     // Not only by the count: it restarts after FLUSHALL.
@@ -202,7 +202,7 @@ class RedisServer implements SwapServer<Found> {
   }
 
   async *watch(election: string, call: CallOptions): AsyncGenerator<Found, void, undefined> {
-    const mailbox = new Mailbox()
+    const mailbox = new LatestMessage()
     const find = () => this.find(election, { ...call, timeoutMs: heardWithinMs })
     const bound = new Bound(call.signal)
     let end = (): void => undefined
@@ -389,6 +389,6 @@ function textOf(value: unknown): string | undefined {
  * The engine generates a write id for each renewal and release. The write id of an acquire is its attempt, which may be
  * sent twice and is therefore not used for a version.
  */
-function hasFreshMark(draft: Draft): draft is Draft & { readonly mark: string } {
+function hasFreshMark(draft: RecordDraft): draft is RecordDraft & { readonly mark: string } {
   return draft.mark !== draft.attempt && /^[\w-]{16,64}$/.test(draft.mark ?? '')
 }

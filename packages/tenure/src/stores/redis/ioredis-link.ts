@@ -21,7 +21,7 @@ interface Ioredis {
 }
 
 /** Adapts a client of `ioredis`. */
-export class IoredisLink implements Link {
+export class IoredisConnection implements Link {
   readonly keyPrefix: string
   readonly #client: Ioredis
   readonly isCluster: boolean

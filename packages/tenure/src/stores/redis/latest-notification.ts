@@ -5,7 +5,7 @@ import type { Bound } from '../../clients/http/bound.ts'
 export type News = { readonly message: string } | 'silence' | 'closed'
 
 /** Holds the newest message of a channel until it is read. */
-export class Mailbox {
+export class LatestMessage {
   #news: News | undefined
   #wake: (() => void) | undefined
 

@@ -54,7 +54,7 @@ export function replyCodeOf(error: unknown): string {
 }
 
 /** A connection that may still be connecting. */
-export class Connection {
+export class PendingConnection {
   /** The link, once it is connected. */
   readonly ready: Promise<Link>
   /** The link without waiting. Undefined until it is connected. */

@@ -1,8 +1,8 @@
 import type { Bound } from '../../clients/http/bound.ts'
-import { Connection, type Link } from './link.ts'
+import { PendingConnection, type Link } from './link.ts'
 
 /** Receives the messages of a channel, then undefined once no more will arrive. */
-export type Ear = (message: string | undefined) => void
+export type MessageHandler = (message: string | undefined) => void
 
 /**
  * The connection for subscriptions, because Redis accepts no other commands on it. It is open while there are
@@ -10,10 +10,10 @@ export type Ear = (message: string | undefined) => void
  */
 export class Listener {
   readonly #open: () => Promise<Link>
-  readonly #ears = new Map<string, Set<Ear>>()
+  readonly #ears = new Map<string, Set<MessageHandler>>()
   /** How many calls are waiting to be connected. While there are any, nobody else closes the connection. */
   #waiting = 0
-  #connection: Connection | undefined
+  #connection: PendingConnection | undefined
   /** One handler for all channels: the client keeps every new handler of a channel for as long as it is subscribed. */
   readonly #hear = (message: string, channel: string): void => {
     for (const ear of this.#ears.get(channel) ?? []) ear(message)
@@ -24,7 +24,7 @@ export class Listener {
   }
 
   /** Resolves once every message published from now on will be received. Returns a function that stops listening. */
-  async listen(channelOf: (link: Link) => string, ear: Ear, bound: Bound): Promise<() => void> {
+  async listen(channelOf: (link: Link) => string, ear: MessageHandler, bound: Bound): Promise<() => void> {
     const connection = (this.#connection ??= this.#connect())
     let link: Link
     try {
@@ -67,8 +67,8 @@ export class Listener {
     connection?.destroy()
   }
 
-  #connect(): Connection {
-    const connection = new Connection(this.#open())
+  #connect(): PendingConnection {
+    const connection = new PendingConnection(this.#open())
     connection.onLost(() => {
       if (this.#connection === connection) this.close()
     })

@@ -38,7 +38,7 @@ interface NodeRedis {
 }
 
 /** Adapts a client of `redis`. */
-export class NodeRedisLink implements Link {
+export class NodeRedisConnection implements Link {
   readonly keyPrefix = ''
   readonly isCluster: boolean
   readonly #client: NodeRedis

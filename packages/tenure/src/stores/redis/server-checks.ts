@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
-import { adviseOnce } from '../../log/advice.ts'
+import { warnOnce } from '../../log/advice.ts'
 import type { Link } from './link.ts'
 import { informing } from './script.ts'
 
@@ -18,7 +18,7 @@ interface Examination {
 }
 
 /** Checks each server once per connection before anything is stored there, and periodically afterwards. */
-export class Examiner {
+export class ServerCheck {
   readonly #clock: Clock
   readonly #known = new WeakMap<Link, Map<string, Examination>>()
 
@@ -62,7 +62,7 @@ async function examined(link: Link, key: string): Promise<void> {
   if (policy === undefined) {
     const text =
       'This Redis does not reveal its settings. Make sure that its maxmemory-policy is not one of allkeys-*: such a server evicts leases when it is full, and two candidates could lead at once.'
-    return adviseOnce('UNSAFE_SETTINGS', text)
+    return warnOnce('UNSAFE_SETTINGS', text)
   }
   if (policy.startsWith('allkeys-')) throw dropsKeys(policy)
 }

@@ -16,7 +16,7 @@ import type { VersionedValue } from '../../store-kit/cas-store.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import { folderOf, mostOnPage, objectOf, valuesOf } from '../../store-kit/object-names.ts'
 import type { Page } from '../../store-kit/list.ts'
-import { objectStore, type Kind, type ObjectPlace } from '../../store-kit/two-object-store.ts'
+import { objectStore, type Kind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
 import type { S3Api } from './api.ts'
 import { inspectBucket } from './diagnostics.ts'
 
@@ -59,7 +59,7 @@ export function s3Store(options: S3StoreOptions): InspectableStore {
   return { ...objectStore(server, clock), inspect: (call) => server.inspect(call) }
 }
 
-class S3Bucket implements ObjectPlace {
+class S3Bucket implements ObjectBackend {
   readonly #call: AwsCaller<S3Api>
   readonly #bucket: string
   readonly #folder: string

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
-import { Nonsense } from '../../clients/http/body.ts'
+import { MalformedResponse } from '../../clients/http/body.ts'
 import { Endpoints } from '../../clients/http/endpoints.ts'
 import type { Head, HttpAnswer, HttpCall, HttpStream } from '../../clients/http/http-client.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
@@ -46,7 +46,7 @@ export class Cluster {
       try {
         return take(reply)
       } catch (error) {
-        throw error instanceof Nonsense ? misunderstood(name, error.message, answer.status) : error
+        throw error instanceof MalformedResponse ? misunderstood(name, error.message, answer.status) : error
       }
     })
   }

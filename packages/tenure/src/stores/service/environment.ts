@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { invalidOption } from '../../common/errors.ts'
 import { environmentFile, environmentTls, type Environment } from '../../clients/http/environment.ts'
 import { unavailable } from '../../clients/http/provided.ts'
-import { adviseOnce } from '../../log/advice.ts'
+import { warnOnce } from '../../log/advice.ts'
 import { isToken, notInToken, type ServiceCredentials } from './options.ts'
 
 const othersRead = 0o004
@@ -24,7 +24,7 @@ export function environmentCredentials(environment: Environment): ServiceCredent
 function adviseOnReaders(path = ''): void {
   const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 }
   if (process.platform === 'win32' || (mode & othersRead) === 0) return
-  adviseOnce('UNSAFE_PERMISSIONS', `Every user of this machine can read the token in ${path}. Run: chmod 600 ${path}`)
+  warnOnce('UNSAFE_PERMISSIONS', `Every user of this machine can read the token in ${path}. Run: chmod 600 ${path}`)
 }
 
 function tokenIn(text: string, path: string | undefined): string {

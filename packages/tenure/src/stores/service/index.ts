@@ -2,7 +2,7 @@ import { isObject } from '@tenure/internal/objects'
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { isTenureError, TenureError } from '../../common/errors.ts'
-import { Nonsense, objectOf } from '../../clients/http/body.ts'
+import { MalformedResponse, objectOf } from '../../clients/http/body.ts'
 import type { Provided } from '../../clients/http/provided.ts'
 import type {
   AcquireClaim,
@@ -134,7 +134,7 @@ class ServiceLeases implements ServiceStore {
       const { is_leader: won, leader } = body
       if (won === false) return refusalOf(election, body)
       if (won === true) return granted(ownRecordOf({ election, holder, attempt }, leader, false), claim)
-      throw new Nonsense('"is_leader" is not a boolean')
+      throw new MalformedResponse('"is_leader" is not a boolean')
     })
   }
 
@@ -157,7 +157,8 @@ class ServiceLeases implements ServiceStore {
     try {
       yield* this.#follow(election, signal, holder)
     } catch (error) {
-      const failure = error instanceof Nonsense ? misunderstood('The election service', error.message, 200) : error
+      const failure =
+        error instanceof MalformedResponse ? misunderstood('The election service', error.message, 200) : error
       if (!signal.aborted) this.#holdWatches(failure)
       throw failure
     }
@@ -169,7 +170,7 @@ class ServiceLeases implements ServiceStore {
     const asked = { limit: String(Math.min(limit, 999)), ...(after !== undefined && { after }) }
     const request = { method: 'GET', path: `/v1/groups?${new URLSearchParams(asked).toString()}` } as const
     return this.#cluster.call(request, call, ({ body: { groups, next } }) => {
-      if (!Array.isArray(groups)) throw new Nonsense('it contains no list of groups')
+      if (!Array.isArray(groups)) throw new MalformedResponse('it contains no list of groups')
       return listPage(groups, typeof next === 'string' ? next : undefined, listedRecord)
     })
   }
@@ -278,12 +279,13 @@ function stateIn(
 
 /** The record of a listed group. Undefined for a group that was defined but has never had a leader. */
 function listedRecord(group: unknown): LeaseRecord | undefined {
-  if (!isObject(group) || typeof group['group_id'] !== 'string') throw new Nonsense('a group has no "group_id"')
+  if (!isObject(group) || typeof group['group_id'] !== 'string')
+    throw new MalformedResponse('a group has no "group_id"')
   const { group_id: election, leader, previous_leader: previous } = group
   const held = leader !== null
   if (!held && previous === undefined) return undefined
   if (groupOf(election) === election) return recordOf(election, held ? leader : previous, !held)
-  throw new Nonsense(`group "${election}" has only the hash of its election's name`)
+  throw new MalformedResponse(`group "${election}" has only the hash of its election's name`)
 }
 
 function heldOutcome({ refused, body }: Reply, claim: HeldClaim, released: boolean): Outcome {

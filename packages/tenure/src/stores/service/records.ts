@@ -1,6 +1,6 @@
 /** Decodes the service's answers as records. Anything not fully understood is a malformed response. */
 import { isObject } from '@tenure/internal/objects'
-import { Nonsense } from '../../clients/http/body.ts'
+import { MalformedResponse } from '../../clients/http/body.ts'
 import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../engine/lease-store.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -51,15 +51,15 @@ export function ownRecordOf(
 ): LeaseRecord {
   const record = recordOf(election, leader, released)
   const own = record.holder === holder && record.attempt === attempt && (term ?? record.term) === record.term
-  if (!own) throw new Nonsense('it grants something else than was requested')
+  if (!own) throw new MalformedResponse('it grants something else than was requested')
   return record
 }
 
 /** `released` is also true for an expired lease: the service has judged that nobody holds it anymore. */
 export function recordOf(election: string, leader: unknown, released: boolean): LeaseRecord {
-  if (!isObject(leader)) throw new Nonsense('a leader is not an object')
+  if (!isObject(leader)) throw new MalformedResponse('a leader is not an object')
   const metadata = leader['metadata']
-  if (!isObject(metadata)) throw new Nonsense('"metadata" is not an object')
+  if (!isObject(metadata)) throw new MalformedResponse('"metadata" is not an object')
   return {
     election,
     holder: text(leader, 'node_id'),
@@ -78,12 +78,12 @@ export function recordOf(election: string, leader: unknown, released: boolean): 
 
 function text(fields: Fields, name: string): string {
   const field = fields[name]
-  if (typeof field !== 'string') throw new Nonsense(`"${name}" is not a string`)
+  if (typeof field !== 'string') throw new MalformedResponse(`"${name}" is not a string`)
   return field
 }
 
 function number(fields: Fields, name: string, valid: (field: number) => boolean): number {
   const field = fields[name]
-  if (typeof field !== 'number' || !valid(field)) throw new Nonsense(`"${name}" is not a valid number`)
+  if (typeof field !== 'number' || !valid(field)) throw new MalformedResponse(`"${name}" is not a valid number`)
   return field
 }

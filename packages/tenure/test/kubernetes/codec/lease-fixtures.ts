@@ -1,11 +1,11 @@
 import type { DecodedLease } from '../../../src/kubernetes/codec/lease.ts'
 import type { LeaseRecord } from '../../../src/engine/lease-store.ts'
-import type { Draft } from '../../../src/store-kit/rules.ts'
+import type { RecordDraft } from '../../../src/store-kit/rules.ts'
 
 export const key = { namespace: 'default', name: 'jobs', election: 'jobs' }
 export const noon = Date.UTC(2030, 0, 1, 12)
 
-export const draft: Draft = {
+export const draft: RecordDraft = {
   election: 'jobs',
   holder: 'pod-a',
   attempt: 'x.1',

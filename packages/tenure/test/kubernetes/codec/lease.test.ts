@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeLease, encodeLease, noLease, type DecodedLease } from '../../../src/kubernetes/codec/lease.ts'
-import type { Draft } from '../../../src/store-kit/rules.ts'
+import type { RecordDraft } from '../../../src/store-kit/rules.ts'
 import { key, noon, draft, read } from './lease-fixtures.ts'
 
 const hour = 3_600_000
@@ -12,7 +12,7 @@ interface Written {
 }
 
 /** Encodes a Lease and passes it through JSON. */
-function write(change: Partial<Draft> = {}, before = noLease, to = key): Written {
+function write(change: Partial<RecordDraft> = {}, before = noLease, to = key): Written {
   return JSON.parse(JSON.stringify(encodeLease(to, { ...draft, ...change }, before))) as Written
 }
 

@@ -65,7 +65,9 @@ export const s3Checks: Checks<S3StoreOptions> = {
     const bucket = `careless-${randomUUID()}`
     await client.createBucket({ Bucket: bucket })
     const inspect = async () => {
-      const store = open({ bucket, prefix: 'tenure' }) as ReturnType<typeof import('../../../src/stores/s3/index.ts').s3Store>
+      const store = open({ bucket, prefix: 'tenure' }) as ReturnType<
+        typeof import('../../../src/stores/s3/index.ts').s3Store
+      >
       return (await store.inspect(call)).map(({ risk, text }) => `${risk}: ${text}`)
     }
     deepEqual(await inspect(), [])

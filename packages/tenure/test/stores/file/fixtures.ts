@@ -10,7 +10,7 @@ import {
   encodeLease,
   encodeMark,
   type StoredLease,
-  type TermMark,
+  type TermRecord,
 } from '../../../src/stores/file/file-format.ts'
 import { fileStore, type FileStoreOptions } from '../../../src/stores/file/index.ts'
 
@@ -62,7 +62,7 @@ export function files(directory: string) {
     readLease: async () => decodeLease(lease, 'jobs', await readFile(lease, 'utf8')),
     writeLease: async (stored: StoredLease) => writeFile(lease, encodeLease(stored)),
     readMark: async () => decodeMark(mark, 'jobs', await readFile(mark, 'utf8')),
-    writeMark: async (stored: TermMark) => writeFile(mark, encodeMark(stored)),
+    writeMark: async (stored: TermRecord) => writeFile(mark, encodeMark(stored)),
     list: async () => (await readdir(directory)).sort(),
   }
 }

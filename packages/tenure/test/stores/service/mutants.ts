@@ -123,7 +123,11 @@ export const serviceMutations: readonly ServiceMutation[] = [
     replace: 'signal: ending.signal, timeoutMs: timeoutMs || leftMs }',
     also: [
       { file: 'clients/http/endpoints.ts', find: 'leftMs <= 0 ||', replace: '' },
-      { file: 'clients/http/endpoints.ts', find: 'const shareMs = leftMs /', replace: 'const shareMs = 2 ** 30 + leftMs /' },
+      {
+        file: 'clients/http/endpoints.ts',
+        find: 'const shareMs = leftMs /',
+        replace: 'const shareMs = 2 ** 30 + leftMs /',
+      },
     ],
     caughtBy: 'the calls to addresses that hang share one deadline',
   },

@@ -5,7 +5,7 @@ import { TenureError } from '../../../common/errors.ts'
 import type { Credentials } from '../../http/credentials.ts'
 import { checkMethods } from '../../../engine/check-values.ts'
 import { KubernetesClient } from '../client.ts'
-import type { Connection, HomeNamespace } from '../connection.ts'
+import type { Connection, ConfiguredNamespace } from '../connection.ts'
 import { messageOf } from '@tenure/internal/message'
 
 /**
@@ -97,7 +97,7 @@ function checkServer(config: KubeConfigLike, server: string): void {
   throw new TenureError('BACKEND_UNAVAILABLE', text)
 }
 
-function homeOf(config: KubeConfigLike): HomeNamespace | undefined {
+function homeOf(config: KubeConfigLike): ConfiguredNamespace | undefined {
   const context = config.getCurrentContext?.() ?? ''
   const namespace = config.getContextObject?.(context)?.namespace
   if (!namespace) return undefined

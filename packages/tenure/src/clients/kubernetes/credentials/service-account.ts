@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TenureError } from '../../../common/errors.ts'
 import { KubernetesClient } from '../client.ts'
-import type { Connection, HomeNamespace } from '../connection.ts'
+import type { Connection, ConfiguredNamespace } from '../connection.ts'
 import { credentialFile } from '../../http/credential-file.ts'
 
 const mountedAt = '/var/run/secrets/kubernetes.io/serviceaccount'
@@ -54,7 +54,7 @@ export function serviceAccount(server: string, folder: string): Connection {
   }
 }
 
-function homeOf(path: string): HomeNamespace | undefined {
+function homeOf(path: string): ConfiguredNamespace | undefined {
   try {
     const namespace = readFileSync(path, 'utf8').trim()
     return namespace === '' ? undefined : { namespace, said: `This pod is in ${JSON.stringify(namespace)} (${path}).` }
