@@ -91,7 +91,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     await stubborn.says('pod-a works in term 1, round 1')
     stubborn.kill('SIGTERM')
     await stubborn.says('pod-a is asked to stop')
-    expect(await stubborn.asked('/readyz')).toEqual([503, 'It is ending.\n'])
+    expect(await stubborn.asked('/readyz')).toEqual([503, 'The replica is stopping.\n'])
     expect((await stubborn.asked('/healthz'))[0]).toBe(200)
     stubborn.kill('SIGTERM')
     expect(await stubborn.ended).toEqual({ code: 1, signal: null })

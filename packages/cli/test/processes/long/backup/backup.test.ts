@@ -48,7 +48,7 @@ test('a backup of a running service can be served elsewhere after a restore', as
   const wait = String.raw`, and nobody may for another \d+\.\ds\.`
   expect(await run('campaign', 'jobs', '--url', restored.url, '--identity', 'b')).toMatchObject({
     code: 1,
-    out: expect.stringMatching(new RegExp(`^b does not lead jobs: nobody does${wait}\n$`)),
+    out: expect.stringMatching(new RegExp(`^b does not lead jobs: nobody leads it${wait}\n$`)),
   })
   expect(await run('leader', 'jobs', '--url', restored.url)).toMatchObject({
     code: 1,

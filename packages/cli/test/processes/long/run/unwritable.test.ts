@@ -54,7 +54,7 @@ describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user
     expect(standby.isOver()).toBe(false)
     leader.child.kill('SIGTERM')
     expect(await standby.ended).toBe(69)
-    expect(standby.output.error).toContain('can be read, but nothing could be written')
+    expect(standby.output.error).toContain('can be read, but no write has succeeded')
   })
 
   test('a leader that may no longer write ends its command, then itself', async () => {
@@ -72,7 +72,7 @@ describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user
     chownSync(join(leases, 'jobs.json.lock'), 0, 0)
     expect(await ended).toBe(69)
     expect(output.error).toMatch(
-      /The command gets SIG.*the command was ended by.*can be read, but nothing could be written/s,
+      /The command gets SIG.*the command was ended by.*can be read, but no write has succeeded/s,
     )
   })
 })
