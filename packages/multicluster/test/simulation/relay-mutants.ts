@@ -184,5 +184,3 @@ export const checkedMutants: readonly CheckedMutant[] = [
     caughtBy: 'the write of a confirmation times out a tenth of the lease after its call was sent',
   },
 ]
-
-export const relayMutants: readonly RelayMutant[] = [...clustersMutants, ...checkedMutants]
