@@ -6,7 +6,7 @@ import { fileStore } from 'tenure/stores/file'
 const jobs = createJobs({ store: fileStore({ directory: './leases' }) })
 
 // Croner does not handle errors of its jobs by default, and a run that is stopped halfway rejects.
-const onError = (/** @type {unknown} */ error) => console.error(`${process.pid}: ${error}`)
+const onError = (/** @type {unknown} */ error) => console.error(`${process.pid}:`, error)
 
 const own = new Cron('*/2 * * * * *', { catch: onError }, async () => {
   const outcome = await jobs.atMostOncePer({ milliseconds: 1_500 }, 'report', async () => report('croner'))

@@ -1,20 +1,10 @@
 /** Jobs that run once in a whole fleet. */
 export type { RunReport } from './job-log.ts'
-export {
-  followSchedule,
-  type DueRun,
-  type FollowResult as Followed,
-  type ScheduledJob as ScheduledJob,
-  type FollowReport,
-} from './follow.ts'
+export { followSchedule, type DueRun, type FollowResult, type ScheduledJob, type FollowReport } from './follow.ts'
 export { createJobs, type Job, type Jobs } from './jobs.ts'
-export type { JobEvent, JobEventBody as JobEventBody, JobObserver } from './events.ts'
+export type { JobEvent, JobEventBody, JobObserver } from './events.ts'
 export type { JobResult, JobRun } from './job-state.ts'
-export {
-  runAtMostOncePer,
-  type RateLimitedJob as RateLimitedJob,
-  type RateLimitedResult as RateLimitedResult,
-} from './rate-limited-job.ts'
+export { runAtMostOncePer, type RateLimitedJob, type RateLimitedResult } from './rate-limited-job.ts'
 export {
   cronSchedule,
   type CronScheduleOptions,

@@ -21,7 +21,7 @@ export {
   judgeRenew,
   refused,
   type Current,
-  type RecordDraft as Draft,
+  type RecordDraft,
   type Verdict,
 } from '../store-kit/rules.ts'
 export { ttlStore, type TtlStorage } from '../store-kit/ttl-store.ts'
