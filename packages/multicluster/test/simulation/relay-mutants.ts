@@ -1,9 +1,6 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import type { ClustersOptions } from './index.ts'
 
-/** A mutant of the relay or of what it uses, and what must detect it. */
-type RelayMutant = ClustersMutant | CheckedMutant
-
 /** Simulated clusters must detect it with these options. */
 export interface ClustersMutant extends Mutation {
   readonly in?: Omit<ClustersOptions, 'seed'>
