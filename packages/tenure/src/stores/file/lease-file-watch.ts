@@ -2,12 +2,13 @@ import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../../common/clock.ts'
 import type { LeaseRecord } from '../../engine/lease-store.ts'
 import type { StoredLease } from './file-format.ts'
+import type { Unreached } from './liveness-socket.ts'
 
 /** What a watch needs from the store. */
 export interface WatchSource {
   load(): Promise<StoredLease | undefined>
   /** Connects to the holder's liveness socket. */
-  reach(lease: StoredLease): Promise<Socket | 'dead' | 'unknown'>
+  reach(lease: StoredLease): Promise<Socket | Unreached>
   /**
    * Calls `listener` when the file may have changed, or once with an error. Returns a function that stops it, or
    * undefined if the directory does not exist.
@@ -125,6 +126,8 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
     this.#hangUp()
     const next: LivenessConnection = { attempt, version, cuts, socket: undefined }
     this.#line = next
+    // The holder may be dying. Without another check, the standby would wait for the whole lease.
+    if (reached === 'closed') this.#askAgain(next)
     if (typeof reached === 'string') return reached === 'dead'
     if (this.#ended) reached.destroy()
     next.socket = reached
@@ -141,6 +144,7 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
    * every connection forever.
    */
   #askAgain({ cuts }: LivenessConnection): void {
+    if (this.#ended) return
     if (cuts === 0) return this.#notice()
     const pauseMs = Math.min(2 ** cuts, longestPauseMs)
     this.#pause = this.#source.clock.setTimer(pauseMs, () => this.#notice(), { background: true })

@@ -57,10 +57,15 @@ export async function addressOf(directory: string, path: string): Promise<Livene
 }
 
 /**
- * Connects to a holder's liveness socket. Returns the connection, 'dead' if the holder's process is certainly gone, or
- * 'unknown'. Only a refused connection to the recorded socket itself is proof of death.
+ * Why there is no connection to a holder's liveness socket. `dead`: its process is certainly gone. `closed`: it closed the
+ * connection at once, as a dying process does, so check again. `unknown`: the socket says nothing about the holder.
  */
-export async function reach(directory: string, address: LivenessSocketAddress): Promise<Socket | 'dead' | 'unknown'> {
+export type Unreached = 'dead' | 'closed' | 'unknown'
+
+/**
+ * Connects to a holder's liveness socket. Only a refused connection to the recorded socket itself is proof of death.
+ */
+export async function reach(directory: string, address: LivenessSocketAddress): Promise<Socket | Unreached> {
   const path = resolve(directory, address.path)
   if (!fitsSocket(path)) return 'unknown'
   const reached = await connectTo(path)
@@ -71,10 +76,15 @@ export async function reach(directory: string, address: LivenessSocketAddress): 
   return found?.device === address.device && found.inode === address.inode ? 'dead' : 'unknown'
 }
 
-function connectTo(path: string): Promise<Socket | 'refused' | 'unknown'> {
+function connectTo(path: string): Promise<Socket | 'refused' | 'closed' | 'unknown'> {
   return new Promise((settle) => {
     const socket = connect({ path })
-    socket.on('error', (error) => settle(errnoOf(error) === 'ECONNREFUSED' ? 'refused' : 'unknown'))
+    socket.on('error', (error) => {
+      const errno = errnoOf(error)
+      // A dying process resets a connection that it never accepted.
+      if (errno === 'ECONNRESET' || errno === 'EPIPE') settle('closed')
+      else settle(errno === 'ECONNREFUSED' ? 'refused' : 'unknown')
+    })
     socket.once('connect', () => {
       socket.unref()
       socket.resume()
