@@ -1,17 +1,17 @@
-/** What a relay makes of an acquire that it passes on, and of what comes back. Pure: `explore()` runs the same functions. */
+/** How a relay forwards an acquire, and what it makes of the answer. Pure: `explore()` runs the same functions. */
 import { absentVersion, type AcquireClaim, type LeaseRecord, type Outcome } from 'tenure'
 import type { GlobalAnswer } from './global-call.ts'
 import { expiredVersionOf, leftMs, type ElectionSights } from './observed-versions.ts'
 
-/** With the version that was watched here for all of its duration. */
+/** Returns the claim with the version that this relay has watched expire, if there is one. */
 export function passedOn(seen: ElectionSights, claim: AcquireClaim, nowMs: number): AcquireClaim {
   const watched = expiredVersionOf(seen, nowMs)
   return watched === undefined ? claim : { ...claim, expiredVersion: watched }
 }
 
 /**
- * After a refusal, what the candidate asked for, if that could be granted: it may have watched another version run out. It
- * saw a record vanish, say, that was held here.
+ * After a refusal, returns the candidate's own claim if that one could be granted. The candidate may have watched another
+ * version expire than this relay did, for example when it saw the record vanish.
  */
 export function askedAgain(asked: AcquireClaim, passed: AcquireClaim, outcome: Outcome): AcquireClaim | undefined {
   const own = asked.expiredVersion
@@ -19,7 +19,7 @@ export function askedAgain(asked: AcquireClaim, passed: AcquireClaim, outcome: O
   return isOthers && own === (outcome.record?.version ?? absentVersion) ? asked : undefined
 }
 
-/** What an answer shows. `leaseMs`: of the candidate that asked. */
+/** Returns what an answer shows about the election. `leaseMs` is the lease duration of the candidate that asked. */
 export function shownBy({ outcome, found }: GlobalAnswer, leaseMs: number | undefined) {
   const refused = outcome?.ok === false ? outcome : undefined
   const record: LeaseRecord | undefined = outcome ? outcome.record : found
@@ -27,7 +27,7 @@ export function shownBy({ outcome, found }: GlobalAnswer, leaseMs: number | unde
   return { record, absentForMs, highestTerm: refused?.highestTerm }
 }
 
-/** When another try is worth while, where the store cannot tell. */
+/** Returns when the candidate should try again, for stores that do not report it. */
 export function retryAfterMs(seen: ElectionSights, outcome: Outcome, nowMs: number): number | undefined {
   return outcome.ok || outcome.record?.released ? undefined : leftMs(seen, nowMs)
 }

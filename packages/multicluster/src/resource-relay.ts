@@ -1,4 +1,4 @@
-/** The relay of one resource: its requests in, calls of the global store, answers out. */
+/** The relay of one resource: reads its requests, calls the global store, and writes the answers. */
 import { messageOf } from '@tenure/internal/message'
 import type { Outcome, Timer } from 'tenure'
 import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
@@ -22,11 +22,11 @@ import { StatusWriter } from './status-writer.ts'
 const aliveLeases = 4
 const usualLeaseMs = 15_000
 const writeMs = 5_000
-/** After the lease of the one that answers first there is another first, if it is gone. */
+/** If the controller that answers first is gone, another one is elected first after its lease. */
 const standInMs = 15_000
-/** After this many failures in a row the status says so: one may be chance. */
+/** The status reports the global store as unhealthy after this many failures in a row. One may be a coincidence. */
 const unhealthyFailures = 2
-/** What went wrong with one resource must not stop it for good, nor any other. */
+/** An error with one resource must not stop this relay permanently, nor any other relay. */
 const afterMistakeMs = 5_000
 
 export class ResourceRelay {
@@ -44,7 +44,7 @@ export class ResourceRelay {
   #failure: unknown
   #answered = false
   #quietSinceMs: number | undefined
-  /** Until then this relay answers at once although it is not the first. */
+  /** Until then this relay answers at once, although it is not the one that answers first. */
   #standsInUntilMs = -Infinity
   #timer: Timer | undefined
   #timerAtMs = Infinity
@@ -68,25 +68,25 @@ export class ResourceRelay {
     this.see(resource, true)
   }
 
-  /** Of the resource that is known; undefined if it was found to be gone. */
+  /** The uid of the known resource. Undefined if it no longer exists. */
   get uid(): string | undefined {
     return this.#resource?.uid
   }
 
-  /** The resource as it is, or as an event shows it, which may be older than what was seen already. */
+  /** Takes the resource from a read or from an event. An event may be older than what is already known. */
   see(resource: MultiClusterLease, isCurrent: boolean): void {
     if (this.#stopped) return
     const before = this.#resource
     const isOther = before !== undefined && before.uid !== resource.uid
     const isOlder = before !== undefined && !isOther && resource.generation < before.generation
     if (isOlder && !isCurrent) return
-    // Another one of that name, or one from a backup, whose generations will be used again.
+    // Another resource with the same name, or one from a backup, whose generations repeat.
     if (isOther || isOlder) this.#forget()
     this.#resource = resource
     const nowMs = this.#shared.clock.monotonicMs()
     const place = { election: this.#election, cluster: this.#shared.cluster }
     const { record, term } = resource.status
-    // What another relay of this cluster has seen.
+    // What another relay of this cluster has written.
     if (record) this.#sighting.noteEvent(globalRecord(record, place), term)
     else if (term !== undefined) this.#sighting.noteEvent(undefined, term)
     const { isAsked, isNeglected, isAnsweredElsewhere } = this.#requests.update(resource, place, nowMs)
@@ -115,13 +115,13 @@ export class ResourceRelay {
     this.#quietSinceMs = undefined
   }
 
-  /** It is not there: the watch will say so, or show another one. */
+  /** The resource does not exist. The watch will report the deletion, or show a new one. */
   #lose(): void {
     this.#forget()
     this.#resource = undefined
   }
 
-  /** Does what is due. Everything that can be due is decided here, so that nothing can be forgotten. */
+  /** Does everything that is due. All of it is decided here, so that nothing is forgotten. */
   #advance(): void {
     if (this.#stopped || this.#advancing || !this.#resource) return
     this.#advancing = true
@@ -137,7 +137,7 @@ export class ResourceRelay {
     this.#wakeAt(wakeMs, nowMs)
   }
 
-  /** Says when to come again. */
+  /** Returns when to run again. */
   #doWhatIsDue(nowMs: number): number {
     let wakeMs = this.#requests.markStale(nowMs)
     for (const tracked of this.#requests.byKey.values()) {
@@ -146,7 +146,7 @@ export class ResourceRelay {
         this.#run(tracked, nowMs, () => this.#carryOut(tracked)),
       )
     }
-    // A confirmation that comes too late is discarded, and its heartbeat served again.
+    // A confirmation that would arrive too late is discarded, and its heartbeat is served again.
     const now = this.#now()
     if (this.#heartbeats.heard(now)) wakeMs = Math.min(wakeMs, nowMs + this.#heartbeats.leftMs(now))
     if (isFreeToAsk({ ownClock: this.#shared.store.expiry === 'own-clock' }, now)) this.#heartbeats.serveAgain(nowMs)
@@ -181,7 +181,7 @@ export class ResourceRelay {
     return Math.max(current, ...this.#requests.live.map(({ leaseDurationMs }) => leaseDurationMs)) || usualLeaseMs
   }
 
-  /** Starts an errand if it is due; says when it will be. */
+  /** Starts a pending call if it is due. Otherwise returns when it is due. */
   #run(errand: PendingCall, nowMs: number, start: () => Promise<void>): number {
     if (errand.state === 'done') return Infinity
     if (nowMs >= errand.endsAtMs) {
@@ -203,7 +203,7 @@ export class ResourceRelay {
     return this.#shared.isFirst() || nowMs < this.#standsInUntilMs
   }
 
-  /** The one that answers first has left a candidate waiting: a leader has not the time to wait for it at each try. */
+  /** The relay that answers first left a candidate waiting. A leader cannot wait for it again at every try. */
   #standIn(nowMs: number): void {
     if (!this.#answersAtOnce(nowMs)) this.#standsInUntilMs = nowMs + standInMs
   }
@@ -228,7 +228,7 @@ export class ResourceRelay {
     }
   }
 
-  /** Passes a call on as it came, an acquire with the version that was watched here for all of its duration. */
+  /** Forwards a call unchanged, but adds to an acquire the version that this relay has watched expire. */
   async #ask({ call, leaseDurationMs }: ValidRequest, tracked: Tracked): Promise<GlobalAnswer> {
     if (call.verb !== 'acquire' || this.#shared.store.expiry === 'own-clock') {
       return this.#call(call, tracked, leaseDurationMs)
@@ -292,7 +292,7 @@ export class ResourceRelay {
     putOff(errand, this.#shared.clock.monotonicMs(), this.#shared.clock)
   }
 
-  /** What is not the answer to anybody is left to the relay that answers first, for a while. */
+  /** A status that answers no candidate is left to the relay that answers first, for a while. */
   #writeIfDue(nowMs: number): number {
     const resource = this.#resource
     const patch = resource && this.#judge(resource)
@@ -391,6 +391,6 @@ function failing(error: unknown): Assessment {
     .toLowerCase()
     .replace(/(?:^|[^a-z0-9]+)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
     .replace(/[^A-Za-z0-9]/g, '')
-  // Clients of some stores have numbers for codes, which the API server does not take for a reason.
+  // Some store clients use numbers as codes, which the API server rejects as a reason.
   return { status: 'False', reason: /^[A-Z]/.test(reason) ? reason : 'Unavailable', message: messageOf(error) }
 }

@@ -1,8 +1,9 @@
 /**
- * Candidates that know only the document: they write who they are and when, and read who leads. Their attempts are made
- * here, and carry the uid of the resource: what another resource of the same name was granted is not theirs.
+ * Candidates that use only the plain fields of the spec. They write their identity and the time, and read who leads. The
+ * relay makes their attempts, with the uid of the resource in each, so that a grant to another resource of the same name
+ * does not count as theirs.
  *
- * They count their lease from the moment at which they read the confirmation, so their global lease is twice as long.
+ * They count their lease from when they read the confirmation, so their global lease is twice as long.
  */
 import { createHash } from 'node:crypto'
 import type { HeldClaim, LeaseRecord, Outcome } from 'tenure'
@@ -11,20 +12,20 @@ import { globalHolderOf, isHeldIn, isIdentity } from './names.ts'
 import { expiredVersionOf, type ElectionSights } from './observed-versions.ts'
 import type { GlobalCall } from './request.ts'
 
-/** A sign of life: a pair of identity and time that was not there before. */
+/** A heartbeat: a new pair of identity and time. */
 export interface Heartbeat {
-  /** Empty: it gives back what the resource holds. */
+  /** Empty: the heartbeat releases the lease that the resource holds. */
   readonly identity: string
   readonly renewTime: string
-  /** In which it was first seen. */
+  /** The generation in which it was first seen. */
   readonly generation: number
-  /** As the candidate has it: half of the global one. */
+  /** The duration that the candidate uses: half of the global one. */
   readonly leaseDurationMs: number
 }
 
 const longestSeconds = Math.floor((2 ** 31 - 1) / 2000)
 
-/** The pair that distinguishes one heartbeat from another; undefined if there was none yet. */
+/** The pair that distinguishes one heartbeat from another. Undefined before the first one. */
 export function pairOf({ holderIdentity, renewTime }: MultiClusterLeaseSpec): string | undefined {
   return holderIdentity || renewTime ? JSON.stringify([holderIdentity ?? '', renewTime ?? '']) : undefined
 }
@@ -34,7 +35,7 @@ function isOfRequest({ holderIdentity, renewTime, requests }: MultiClusterLeaseS
   return Object.values(requests).some((request) => hasHeartbeat(request, holderIdentity, renewTime))
 }
 
-/** Whether the newest heartbeat is of a candidate that knows only the document. */
+/** Whether the newest heartbeat comes from a spec-only candidate. */
 export function hasOwnHeartbeat(spec: MultiClusterLeaseSpec): boolean {
   return pairOf(spec) !== undefined && !isOfRequest(spec)
 }
@@ -43,13 +44,13 @@ function hasHeartbeat(request: MultiClusterRequest, holderIdentity: unknown, ren
   return request.renewTime === renewTime && request.claim?.holder === holderIdentity
 }
 
-/** The heartbeat as it is in a resource, or what is wrong with it. */
+/** Returns the heartbeat of a resource, or why it is malformed. */
 export function readHeartbeat(
   { spec, generation }: MultiClusterLease,
   cluster: string,
 ): Heartbeat | { readonly malformed: string } {
   const { holderIdentity = '', renewTime = '', leaseDurationSeconds } = spec
-  // Who gives back need not say for how long it held.
+  // A release needs no duration.
   const seconds = holderIdentity === '' ? (leaseDurationSeconds ?? 1) : leaseDurationSeconds
   if (holderIdentity !== '' && !isIdentity(cluster, holderIdentity)) {
     return { malformed: '"holderIdentity" must be an identity without "/" and control characters' }
@@ -60,13 +61,13 @@ export function readHeartbeat(
   return { identity: holderIdentity, renewTime, generation, leaseDurationMs: (seconds as number) * 1000 }
 }
 
-/** What became of a heartbeat. */
+/** The outcome of a heartbeat. */
 export type Served =
-  /** It holds the lease. Counted from `sentAtMs`. */
+  /** The candidate holds the lease, counted from `sentAtMs`. */
   | { readonly result: 'held'; readonly term: number; readonly sentAtMs: number; readonly sentAtBootMs: number }
-  /** Somebody else does, or it gave back what it had. */
+  /** Another candidate holds the lease, or this one released it. */
   | { readonly result: 'answered' }
-  /** Another candidate of the same resource holds it, or nothing is known: nobody must read this as a confirmation. */
+  /** Another candidate of the same resource holds the lease, or the outcome is unknown. Must not be read as a confirmation. */
   | { readonly result: 'unheard' }
 
 /** Where a heartbeat is served. */
@@ -74,7 +75,7 @@ export interface Place {
   readonly uid: string
   readonly cluster: string
   readonly election: string
-  /** Whether the store judges for itself that a lease ran out. */
+  /** Whether the store decides expiry on its own clock. */
   readonly ownClock: boolean
 }
 
@@ -85,7 +86,7 @@ export interface Moment {
   readonly bootMs: number
 }
 
-/** How far serving a heartbeat has come. */
+/** The progress of serving a heartbeat. */
 export interface Serving {
   readonly heartbeat: Heartbeat
   readonly readFirst: boolean
@@ -94,30 +95,30 @@ export interface Serving {
   readonly refusedVersion: string | undefined
 }
 
-/** A call on the global store, and when it was sent. */
+/** A call to the global store, and when it was sent. */
 export interface Step {
   readonly call: GlobalCall
   readonly sentAtMs: number
   readonly sentAtBootMs: number
-  /** The version that was the newest then. */
+  /** The newest version at that time. */
   readonly version: string | undefined
 }
 
 const mostSteps = 4
 
-/** A heartbeat, and how often it was tried to serve it. */
+/** A heartbeat, and how often the relay tried to serve it. */
 interface Tried {
   readonly heartbeat: Heartbeat
   readonly tries: number
 }
 
-/** Begins with a read if a call before this one may have been carried out: a grant that is older must be renewed. */
+/** Begins with a read if an earlier call may have been applied, because an older grant must be renewed. */
 export function beginServing({ heartbeat, tries }: Tried, isFirst: boolean, { seen }: Moment): Serving {
   const readFirst = tries > 0 || !isFirst || !seen.sight
   return { heartbeat, readFirst, steps: 0, afterTerm: 0, refusedVersion: undefined }
 }
 
-/** The next call: it renews what the candidate holds, or asks for it, or gives it back. */
+/** The next call: it renews, acquires or releases the candidate's lease. */
 export function nextStep(serving: Serving, place: Place, at: Moment, mark: string): Step | Served {
   if (serving.steps === mostSteps) return { result: 'unheard' }
   const call = serving.readFirst ? ({ verb: 'read' } as const) : nextCall(serving, place, at, mark)
@@ -125,7 +126,7 @@ export function nextStep(serving: Serving, place: Place, at: Moment, mark: strin
   return { call, sentAtMs: at.nowMs, sentAtBootMs: at.bootMs, version: at.seen.sight?.record?.version }
 }
 
-/** What follows from an answer, which was seen before: `at` is the moment after it. */
+/** Handles an answer. The answer is already part of what `at` knows. */
 export function afterStep(
   serving: Serving,
   { call, sentAtMs, sentAtBootMs, version }: Step,
@@ -148,15 +149,15 @@ export function afterStep(
   return { result: isOfResource(outcome.record, place) ? 'unheard' : 'answered' }
 }
 
-/** What {@link serveHeartbeat} takes. */
+/** What {@link serveHeartbeat} works with. */
 export interface Scene extends Place {
   now(): Moment
   mark(): string
-  /** Calls the global store. What it answers was seen before this returns. */
+  /** Calls the global store, and records the answer before it returns. */
   call(call: GlobalCall): Promise<Outcome | undefined>
 }
 
-/** Serves one, step by step. `isFirst`: no other relay may have served it already. */
+/** Serves a heartbeat step by step. `isFirst`: no other relay can have served it before. */
 export async function serveHeartbeat(tried: Tried, scene: Scene, isFirst: boolean): Promise<Served> {
   let serving: Serving | Served = beginServing(tried, isFirst, scene.now())
   while (!('result' in serving)) {
@@ -167,13 +168,13 @@ export async function serveHeartbeat(tried: Tried, scene: Scene, isFirst: boolea
   return serving
 }
 
-/** After a refusal: whether another call could be granted. */
+/** Whether another call could be granted after a refusal. */
 function isOpen(record: LeaseRecord, heartbeat: Heartbeat, place: Place, { seen, nowMs }: Moment): boolean {
   const hasRunOut = !place.ownClock && expiredVersionOf(seen, nowMs) === record.version
   return record.released || hasRunOut || isTheirs(record, heartbeat, place, seen)
 }
 
-/** Whether the record as it was seen is in nobody's way: a heartbeat that was refused may be granted now. */
+/** Whether the lease is free according to the observed record, so that a refused heartbeat may be granted now. */
 export function isFreeToAsk({ ownClock }: Pick<Place, 'ownClock'>, { seen, nowMs }: Moment): boolean {
   if (!seen.sight?.record) return false
   return seen.sight.record.released || (!ownClock && expiredVersionOf(seen, nowMs) !== undefined)
@@ -208,8 +209,8 @@ function nextCall(serving: Serving, place: Place, { seen, nowMs }: Moment, mark:
 }
 
 /**
- * Never by name alone: a process of that name may have got it by another resource, and still lead. Nor below a term that
- * was seen: a store that lost what it had must not have one term believed twice.
+ * Never by name alone: a process with that name may have acquired the lease through another resource and still lead. Nor
+ * below a term that was seen: after a store lost data, two candidates must not believe in one term.
  */
 function isTheirs(record: LeaseRecord, { identity }: Heartbeat, place: Place, seen: ElectionSights): boolean {
   const isCurrent = !record.released && record.term >= seen.highestTerm
@@ -220,7 +221,7 @@ function isOfResource({ attempt, holder }: LeaseRecord, { uid, cluster }: Place)
   return attempt.startsWith(`document:${uid}:`) && isHeldIn(cluster, holder)
 }
 
-/** The same for everybody who serves this heartbeat: calls of two controllers are one candidacy. */
+/** The same for every controller that serves this heartbeat, so that the calls of two controllers are one attempt. */
 export function attemptOf(uid: string, { identity, generation, renewTime }: Heartbeat): string {
   const text = JSON.stringify([identity, generation, renewTime])
   return `document:${uid}:${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`

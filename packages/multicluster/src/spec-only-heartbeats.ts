@@ -10,46 +10,46 @@ import {
 import { drop, newPendingCall, type PendingCall } from './pending-call.ts'
 import type { Heard } from './status.ts'
 
-/** A heartbeat that is to be served. */
+/** A heartbeat to serve. */
 export interface TrackedHeartbeat extends PendingCall {
   readonly heartbeat: Heartbeat
 }
 
-/** A confirmation that is to be written soon, or not at all. */
+/** A confirmation that must be written soon, or not at all. */
 export interface Confirmation extends Heard {
   readonly sentAtMs: number
   readonly sentAtBootMs: number
-  /** After that it is discarded. */
+  /** How long after the call was sent it is discarded. */
   readonly lastsMs: number
 }
 
 const firstPauseMs = 100
 const longestPauseMs = 1_000
 
-/** A moment by both clocks of a machine: the one that stands still while it sleeps, and the one that does not. */
+/** A moment on both clocks of a machine: the one that stops during sleep, and the one that does not. */
 type Now = Pick<Moment, 'nowMs' | 'bootMs'>
 
 /**
- * The newest heartbeat of a candidate that knows only the document. All that it knows is data, and time comes from
- * outside: exploration sets both.
+ * The newest heartbeat of a spec-only candidate. All of its state is data, and the time comes from the caller, so that
+ * model checking can set both.
  */
 export class Heartbeats {
   current: TrackedHeartbeat | undefined
   malformed: string | undefined
-  /** When one came that no request has, while requests were there. */
+  /** When a heartbeat without a request arrived beside requests. */
   mixedAtMs = -Infinity
   confirmation: Confirmation | undefined
   pair: string | undefined
   isFirstSight = true
 
-  /** Takes note of what a resource shows. Says whether it shows a new sign of life. */
+  /** Takes the resource. Returns whether it shows a new heartbeat. */
   update(resource: MultiClusterLease, cluster: string, hasRequests: boolean, nowMs: number): boolean {
     const { spec, status, generation } = resource
     const { isFirstSight } = this
     this.isFirstSight = false
     const pair = pairOf(spec)
     const { observedGeneration = 0 } = status
-    // A backup may bring the status of another resource, with a generation that this one has not had yet.
+    // A backup may restore the status of another resource, with a generation that this one has not reached yet.
     const observed = observedGeneration > generation ? 0 : observedGeneration
     const isObserved = observed >= (this.current?.heartbeat.generation ?? generation)
     if (this.pair === pair) {
@@ -69,7 +69,7 @@ export class Heartbeats {
       this.malformed = read.malformed
       return false
     }
-    // Answered before this relay began: it is not a sign of life.
+    // It was answered before this relay started, so it does not show that the candidate is alive.
     if (isFirstSight && observed >= generation) return false
     this.current = { ...newPendingCall(nowMs, read.leaseDurationMs, read.leaseDurationMs), heartbeat: read }
     return true
@@ -118,20 +118,20 @@ export class Heartbeats {
     const { current } = this
     if (!current || !this.isRefused(nowMs)) return false
     current.state = 'open'
-    // The first time at once. If it is not granted although it is free, the store must not be flooded.
+    // At once the first time. If the free lease is not granted, later tries must not flood the store.
     current.tryAtMs = nowMs + (current.tries === 0 ? 0 : Math.min(longestPauseMs, firstPauseMs * 2 ** current.tries))
     current.tries += 1
     return true
   }
 
-  /** Whether the newest heartbeat was answered, holds nothing, and its candidate may still wait. */
+  /** Whether the newest heartbeat was answered without a lease and its candidate may still be waiting. */
   isRefused(nowMs: number): boolean {
     const { current, confirmation } = this
     if (!current || current.heartbeat.identity === '' || nowMs >= current.endsAtMs) return false
     return current.state === 'done' && confirmation?.term === undefined
   }
 
-  /** How long the confirmation may still take to be written. */
+  /** The time left to write the confirmation. */
   leftMs({ nowMs, bootMs }: Now): number {
     if (!this.confirmation) return Infinity
     const { sentAtMs, sentAtBootMs, lastsMs } = this.confirmation
@@ -146,7 +146,7 @@ export class Heartbeats {
     this.isFirstSight = true
   }
 
-  /** The status tells of this heartbeat. One that does not hold the lease may be served again. */
+  /** The status covers this heartbeat. If it does not hold the lease, it may be served again. */
   #observed(leader: string | undefined): void {
     const { current } = this
     if (!current || current.heartbeat.identity === '' || leader === current.heartbeat.identity) return this.#settle()

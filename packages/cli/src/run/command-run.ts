@@ -148,7 +148,7 @@ export class CommandRun {
       deadlines: this.#deadlines,
       graceMs: this.#graceMs,
       patienceMs,
-      // Where a zombie cannot be told from a running process, only its parent can remove it by reaping it.
+      // Where a zombie cannot be distinguished from a running process, only its parent can remove it by reaping it.
       onKill: () => this.#supervisor.wake(),
       onRefused: (error) => {
         if (!this.#refused) this.#tell(`cannot signal some of the command's processes: ${error.message}`)

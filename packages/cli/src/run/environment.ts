@@ -17,8 +17,8 @@ export function leaseVariables({ term, election, identity }: Leadership, fencePa
 }
 
 /**
- * Returns the environment without the credentials of the store. Programs log their environment, and pass it on to the
- * processes that they start.
+ * Returns the environment without the credentials of the store. Programs log their environment, and their child processes
+ * inherit it.
  */
 export function withoutSecrets(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([name, value = '']) => !isSecret(name, value)))

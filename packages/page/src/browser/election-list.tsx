@@ -124,7 +124,7 @@ function FailedRun({ election: { leader, previous } }: { readonly election: Elec
   return <span class="failed-run">{text ?? failure}</span>
 }
 
-/** Shows how many nodes would take over, and how many were heard from recently but may not. */
+/** Shows how many nodes would take over, and how many were active recently but may not. */
 function Standbys({ election: { candidates, standbys } }: { readonly election: Election }) {
   if (candidates === undefined || standbys === undefined) return <span class="quiet">–</span>
   const silent = Math.max(0, candidates - standbys)

@@ -7,7 +7,7 @@ import { onTick } from './ticks.ts'
 /** A leader renews after a third of its lease. If less than this share is left, it has missed a renewal. */
 const littlePart = 0.4
 
-/** A bar for the rest of a lease. It runs down on the viewer's own clock, whether or not the server is heard from. */
+/** A bar for the rest of a lease. It runs down on the viewer's own clock, whether or not the server answers. */
 export function LeaseBar({ lease, isBehind }: { readonly lease: Lease; readonly isBehind: boolean }) {
   const meter = useRef<HTMLSpanElement>(null)
   const fill = useRef<HTMLSpanElement>(null)

@@ -28,7 +28,7 @@ export interface Authority {
   soon(): Promise<void>
   /** Resolves if it can be proven now. */
   prove(): Promise<void>
-  /** Returns whether it is lost for good. From then on only the next active replica reports changes. */
+  /** Returns whether it is lost permanently. From then on only the next active replica reports changes. */
   isLost(): boolean
   /** Resolves once nothing is in flight. */
   stop(): Promise<void>
@@ -97,7 +97,7 @@ export const noAnswer = () => ({ otherwise: undefined })
  * begins the write. What was written becomes true in `#apply` and nowhere else.
  *
  * If a write fails, memory stays as it was, and the storage has the previous record, or perhaps the new one. Nobody was
- * told about the new one, and after a crash each kind may be found there:
+ * notified of the new one, and after a crash each kind may be found there:
  *
  * - A grant: its term was already used up, so no other grant gets it. The lease is honored for its duration, from the
  *   restart on, although nobody knows of it. It was only tried when nobody else held a live lease.

@@ -9,7 +9,7 @@
  * - A repeated attempt gets its own term again, and nothing more.
  * - A promise is never shortened, and a promise longer than the storage has recorded is written first.
  * - A leader that the definition no longer allows is promised nothing more, and its lease expires.
- * - An end is written before anyone is told about it, and nothing revives an ended term.
+ * - An end is written before anyone learns of it, and nothing revives an ended term.
  * - A lease that was ended by force still keeps everyone else out until it would have expired.
  */
 import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './groups.ts'
@@ -25,7 +25,7 @@ export interface Now {
   /** The policy of groups without a definition. */
   readonly policy: Policy
   readonly versionPrefix: string
-  /** Whether the storage may have recorded that the newest lease ended, although nobody was told. */
+  /** Whether the storage may have recorded that the newest lease ended, although nobody was notified. */
   readonly doubtful: boolean
   /** Why no more groups may be added. Undefined if there is room. */
   readonly noRoom: RefusalData | undefined
@@ -180,7 +180,7 @@ export function judgeRemoval(group: Group, claim: { readonly force: boolean }, n
 }
 
 /**
- * Decides what to drop of a group whose lease ended long ago. A defined group stays for good, and so does one with a
+ * Decides what to drop of a group whose lease ended long ago. A defined group stays permanently, and so does one with a
  * checkpoint, which the next leader needs. The term stays in any case. Nothing is dropped while the group has a hold or
  * a campaign queue.
  */
@@ -241,7 +241,7 @@ function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Poli
 }
 
 /**
- * Terms only rise, so granting a term from far ahead would use up all terms below it for good. The claim is refused,
+ * Terms only rise, so granting a term from far ahead would use up all terms below it permanently. The claim is refused,
  * because a lower term than it asks for could be one that its sender knows to be used.
  */
 function refusalOfAfterTerm({ id, term }: Group, claim: CampaignClaim): RefusalData | undefined {

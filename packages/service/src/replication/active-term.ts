@@ -41,7 +41,7 @@ export interface ActiveTermOptions {
 const mostTries = 5
 
 /**
- * One active term of this replica: it takes over, serves, and ends for good. The top of replica.ts explains the order
+ * One active term of this replica: it takes over, serves, and ends permanently. The top of replica.ts explains the order
  * of its steps and what each step preserves.
  */
 export class ActiveTerm implements Authority {

@@ -65,7 +65,7 @@ export class ConfirmedHead {
   /**
    * Takes the position of a change that the active replica reported. The id of its batch is not known here. A faulty
    * replica may report anything. A wrong term or seq costs one hold. But `restores` is counted up from here, and terms
-   * are skipped by it: an impossible number would use up all terms for good.
+   * are skipped by it: an impossible number would use up all terms permanently.
    */
   heard({ restores, term, seq }: Position): void {
     const knownRestores = Math.max(this.#restores, this.#known?.restores ?? 0)

@@ -31,12 +31,12 @@
  *     that step on nothing is answered, all waiting callers are refused with an error that allows them to ask another
  *     replica, and nothing more is sent to the storage. Only when no call is in flight does this replica campaign
  *     again, and it begins with empty memory. Preserves: 1 and 2, over many active terms of one process. A term that
- *     another replica reported is accepted in that step, but not for good: see heard-terms.ts.
+ *     another replica reported is accepted in that step, but not permanently: see term-announcements.ts.
  *  7. A lost lease key elects no second replica while A lives: the lease store reports at least the head's term as the
  *     highest, a highest term without a record counts as held for a whole lease, A's renewals fail meanwhile, and the
  *     swap needs a term strictly above the head's. Preserves: 1, when the election's record was lost.
  *  8. A storage that lost confirmed writes is noticed at the swap. Nothing is granted for the longest lease plus one
- *     lease of a replica: see lost-tail.ts. The second part is for leases that are kept in the same storage: a lease
+ *     lease of a replica: see data-loss.ts. The second part is for leases that are kept in the same storage: a lease
  *     that comes back in an earlier version may look expired while A still believes in a later one.
  *  9. A clean stop takes no new calls, answers those in flight while it still leads, and releases the lease after that.
  *     Preserves: a handover costs one notification, and loses no answer.

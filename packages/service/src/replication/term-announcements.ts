@@ -23,7 +23,7 @@ export interface TermAnnouncementsOptions {
  *
  * A term that another replica reports is accepted at once: there may be a successor that this replica cannot know of,
  * because its clocks were stopped. But the report may be wrong. A broken peer may send any number, and after a restore
- * the terms are lower than before. If such a term were accepted for good, this replica would never be active again. So
+ * the terms are lower than before. If such a term were accepted permanently, this replica would never be active again. So
  * a reported term is compared with the storage's head and the election's record, and is dropped if both are lower.
  *
  * Dropping it is safe: the active term that had to end has ended, and each later one is granted by the election and

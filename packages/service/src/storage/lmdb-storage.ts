@@ -72,7 +72,7 @@ export interface LmdbStorageOptions {
  * LMDB writes the pages of a commit next to those in use, syncs them, and only then writes and syncs the one page that
  * points to them. The default of the lmdb package, to sync later while the next commit is in progress, is turned off:
  *
- * - A commit that was answered is on disk, and a torn or lost tail leaves the previous commit.
+ * - A commit that was answered is on disk, and a torn or missing end leaves the previous commit.
  * - If writing or syncing its pages fails, nothing points to them, and the next commit writes all its pages again. So a
  *   failed sync, after which Linux treats lost pages as clean, harms nothing that was ever answered. A full disk is
  *   such a case: it is as if the commit had not been requested, and it can be retried.

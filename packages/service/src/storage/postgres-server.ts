@@ -15,7 +15,7 @@ type Row = Readonly<Record<string, unknown>>
  * own transaction, so no transaction stays open between statements.
  *
  * The same statement checks the server's settings, so that nothing is written that a crash or a failover could lose. A
- * commit whose wait for a replica was cancelled, or ended by a configuration reload, is visible but not replicated. Its
+ * commit whose wait for a replica was canceled, or ended by a configuration reload, is visible but not replicated. Its
  * outcome is unknown, and the next write, which waits for the replica, settles it.
  */
 export class PostgresServer implements StorageServer {

@@ -2,7 +2,7 @@
 import { messageOf } from '@tenure/internal/message'
 import { Damage, remedy } from './data-file.ts'
 
-/** LMDB reports damage with codes of its own, below those of the system. */
+/** LMDB reports damage with its own codes, below those of the system. */
 function isDamage(error: unknown): boolean {
   if (error instanceof Damage) return true
   const { code } = error as { code?: unknown }

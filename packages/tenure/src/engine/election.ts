@@ -147,7 +147,7 @@ function take(s: MutableState, effects: Effects, input: Input): void {
     case 'answer':
     case 'found':
     case 'failed': {
-      // I5: only the answer to the pending call counts. A late answer, or one to a cancelled call, is dropped.
+      // I5: only the answer to the pending call counts. A late answer, or one to a canceled call, is dropped.
       const { flight } = s
       if (flight?.id !== input.call) return
       s.flight = undefined
@@ -449,7 +449,7 @@ function unanswered(s: MutableState, cause: unknown): TenureError {
 
 /**
  * Whether an acquire is too old to repeat. It is repeated only while a grant would leave time to lead, and then given
- * up for good.
+ * up permanently.
  */
 function isOld(s: MutableState, { firstSentAtMs }: Attempt): boolean {
   return heldNow(s) >= firstSentAtMs + usefulMs(s.settings)

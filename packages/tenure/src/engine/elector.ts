@@ -701,7 +701,7 @@ export class Elector {
     }
   }
 
-  /** Writes one checkpoint at a time, so that each caller learns the outcome of its own. */
+  /** Writes one checkpoint at a time, so that each caller learns its own outcome. */
   async #setCarry(leadership: Leadership, text: string): Promise<void> {
     if (!this.#store.terms) {
       throw new TenureError(

@@ -151,7 +151,7 @@ export class Candidate {
     void this.#lead()
   }
 
-  /** Stops for good. A new process replaces it some time later. */
+  /** Stops permanently. A new process replaces it some time later. */
   stop(): void {
     if (this.stopping) return
     this.stopping = true

@@ -167,7 +167,7 @@ export class HttpClient {
         },
       }
       const request = secure ? tlsRequest({ ...tls, ...options }) : plainRequest(options)
-      // Does not use the request's own `signal` option: Node passes it on to the socket, which outlives the request.
+      // Does not use the request's own `signal` option: Node forwards it to the socket, which outlives the request.
       bound.onEnd((reason) => request.destroy(reason))
       let isAnswered = false
       request.on('response', (response) => {

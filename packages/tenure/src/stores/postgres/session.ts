@@ -129,7 +129,7 @@ export class Session {
     return stop
   }
 
-  /** The server process that the client saw when it connected. A pooler reports a process id of its own. */
+  /** The server process that the client saw when it connected. A pooler reports its own process id. */
   async backend(bound: Bound): Promise<number | undefined> {
     const { connection } = await this.#usable(bound)
     const id: unknown = Reflect.get(connection, 'processID')
