@@ -135,7 +135,7 @@ const mutants: readonly Mutant[] = [
     name: 'the signal does not abort',
     scenario: 'the leader is paused',
     edits: [{ file: 'engine/leadership.ts', find: '#controller?.abort(this.#loss)', replace: '#controller?.signal' }],
-    finds: /before it had ended/,
+    finds: /before the term had ended/,
   },
   {
     name: 'the guard accepts late writes',
@@ -150,7 +150,7 @@ const mutants: readonly Mutant[] = [
     edits: [
       { file: 'stores/file/index.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' },
     ],
-    finds: /\.sock was left behind/,
+    finds: /\.sock was not removed/,
   },
   {
     name: 'a timer outlives the elector',
