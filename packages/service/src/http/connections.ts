@@ -143,8 +143,19 @@ export function countUnread(limits: Limits) {
  * only once.
  */
 export function onceGone({ raw }: FastifyReply, gone: () => void): void {
-  if (raw.closed || raw.destroyed) gone()
-  else raw.once('close', gone)
+  const { socket } = raw.req
+  if (raw.closed || raw.destroyed || socket.destroyed) return gone()
+  let isGone = false
+  const leave = () => {
+    raw.off('close', leave)
+    socket.off('close', leave)
+    // Both may be emitting at the same time.
+    if (!isGone) gone()
+    isGone = true
+  }
+  raw.once('close', leave)
+  // A response that is queued behind another one on its connection emits nothing when the connection closes.
+  socket.once('close', leave)
 }
 
 /** Returns whether the caller's identity is still valid. */

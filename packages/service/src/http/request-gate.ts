@@ -66,11 +66,11 @@ export class RequestGate {
     const { socket } = request
     const line = this.#lineOf(socket)
     line.intake.note()
-    if (line.isOver) return
+    if (line.isOver) return line.intake.hold()
     line.unanswered += 1
     response.once('close', () => (line.unanswered -= 1))
     if (line.unanswered > mostUnanswered) {
-      line.isOver = true
+      end(line)
       // It is sent after the responses to the previous requests, and closes the connection.
       return refuseBusy(response, 'Too many requests at once on one connection.')
     }
@@ -92,7 +92,7 @@ export class RequestGate {
     }
     if (this.#queue[how](lane, work)) return
     // The response closes the connection, so later requests on it are not answered.
-    line.isOver = true
+    end(line)
     line.waiting.length = 0
     refuseBusy(response, 'Too many requests at once.')
   }
@@ -109,10 +109,16 @@ export class RequestGate {
     // Reading waits for its turn too, because the data that has arrived meanwhile is parsed at once.
     const read = () => {
       this.#queue.charge(lane, readMs)
-      line.intake.release()
+      if (!line.isOver) line.intake.release()
     }
     if (!this.#queue.runLater(lane, read)) read()
   }
+}
+
+/** Takes nothing more from a connection. Reading stops at once, because every further request would stay in memory. */
+function end(line: Line): void {
+  line.isOver = true
+  line.intake.hold()
 }
 
 function newLine(socket: Socket): Line {

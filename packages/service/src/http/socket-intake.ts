@@ -84,7 +84,9 @@ export class SocketIntake {
   #parseRest(): void {
     if (this.#isParsing) return
     this.#isParsing = true
-    while (this.#rest && !this.#isHeld && !this.#isPaused && !this.#socket.destroyed) {
+    // After a parse error the response has been ended, and parsing more would destroy the socket before it is read.
+    const isOpen = () => !this.#socket.destroyed && !this.#socket.writableEnded
+    while (this.#rest && !this.#isHeld && !this.#isPaused && isOpen()) {
       const rest = this.#rest
       this.#rest = rest.length > this.#sliceBytes ? rest.subarray(this.#sliceBytes) : undefined
       this.#hadRequest = false

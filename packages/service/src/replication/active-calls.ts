@@ -48,6 +48,8 @@ export class ActiveCalls {
   readonly #clock: Clock
   readonly #closed = new AbortController()
   readonly #room = new Room(mostPerSubject, mostInAll)
+  /** Campaigns may wait for a minute. They must not take the room that renewals need. */
+  readonly #campaignRoom = new Room(mostPerSubject, mostInAll)
   #link: PeerClient | undefined
 
   constructor(options: ActiveCallsOptions) {
@@ -121,7 +123,8 @@ export class ActiveCalls {
     call: ActiveCall<Name>,
     caller: Caller | undefined,
   ): Promise<AnswerOf<Name>> {
-    const leave = this.#room.enter(caller?.subject ?? '')
+    const room = verb === 'campaign' ? this.#campaignRoom : this.#room
+    const leave = room.enter(caller?.subject ?? '')
     if (!leave) throw tooMany()
     try {
       return await this.#askAgain(verb, args, call, caller)

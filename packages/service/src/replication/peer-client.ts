@@ -82,6 +82,8 @@ export class PeerClient {
   readonly #options: PeerClientOptions
   readonly #pending = new Map<number, Pending>()
   readonly #room = new Room(mostBytesPerSubject, mostBytes)
+  /** Campaigns may wait for a minute. They must not take the room that renewals need. */
+  readonly #campaignRoom = new Room(mostBytesPerSubject, mostBytes)
   /** Calls that were made before the connection was established. */
   #early: { readonly id: number; readonly json: string; readonly caller: Caller | undefined }[] = []
   #connection: PeerConnection | undefined
@@ -135,9 +137,10 @@ export class PeerClient {
     if (this.#isClosed) return Promise.reject(new PeerError('The connection is closed.', false))
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
-    const leave = this.#room.enter(caller?.subject ?? '', json.length)
+    const room = verb === 'campaign' ? this.#campaignRoom : this.#room
+    const leave = room.enter(caller?.subject ?? '', json.length)
     // The follow call is never refused: there is only one, and all watchers of this replica depend on it.
-    if (!leave && verb !== 'follow') return Promise.reject(busy(this.#room.taken >= mostBytes))
+    if (!leave && verb !== 'follow') return Promise.reject(busy(room.taken >= mostBytes))
     return new Promise((resolve, reject) => {
       const cancel = () => {
         if (this.#connection) return this.#connection.queue('cancels', String(id))

@@ -35,7 +35,9 @@ export type Message = Static<typeof Message>
 const isMessage = TypeCompiler.Compile(Message)
 
 /** Parts of a message. Each item is JSON. */
-export type Part = 'callers' | 'calls' | 'cancels' | 'answers' | 'told'
+export type Part = (typeof parts)[number]
+/** In the order in which they are sent: a call comes after its caller, and before its cancellation. */
+const parts = ['callers', 'calls', 'answers', 'told', 'cancels'] as const
 
 /** How a call ended. */
 export const ended = { done: 0, failed: 1, notActive: 2 } as const
@@ -156,7 +158,8 @@ export class PeerConnection {
     this.#isFlushing = false
     if (this.#isClosed) return
     let fields = ''
-    for (const [part, items] of this.#queue) {
+    for (const part of parts) {
+      const items = this.#queue.get(part) ?? []
       let piece: string[] = []
       let length = 0
       for (const item of items) {

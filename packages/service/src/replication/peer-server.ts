@@ -80,6 +80,8 @@ export class PeerServer {
     const timeouts = { headersTimeout: greetingMs, requestTimeout: greetingMs, connectionsCheckingInterval: 1_000 }
     this.#server = tls ? createTlsServer({ ...tls, ...timeouts, handshakeTimeout: greetingMs }) : createServer(timeouts)
     this.#server.maxConnections = mostConnections
+    // A connection is for one upgrade. Strangers get no further answers.
+    this.#server.maxRequestsPerSocket = 1
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
       const { remoteAddress = '', remotePort = 0 } = socket
@@ -92,7 +94,10 @@ export class PeerServer {
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#onUpgrade(request, socket, head),
     )
-    this.#server.on('request', (_request, response) => void response.writeHead(426, { upgrade: protocol }).end())
+    this.#server.on(
+      'request',
+      (_request, response) => void response.writeHead(426, { upgrade: protocol, connection: 'close' }).end(),
+    )
   }
 
   /** Resolves to the port. */

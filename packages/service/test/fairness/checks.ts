@@ -34,7 +34,7 @@ export interface Modules {
 export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
   fairQueue: '../../service/src/fair-queue.ts',
   requestGate: '../../service/src/http/request-gate.ts',
-  renewalNews: '../../service/src/groups/renewal-news.ts',
+  renewalNews: '../../service/src/groups/renewal-events.ts',
   servingClock: '../../service/src/groups/serving-clock.ts',
   deliveries: '../../service/src/watch/deliveries.ts',
   hub: '../../service/src/watch/hub.ts',
@@ -43,11 +43,11 @@ export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
   groupBytes: '../../service/src/groups/group-bytes.ts',
   connectionRoom: '../../internal/src/connection-limiter.ts',
   socketIntake: '../../service/src/http/socket-intake.ts',
-  linkPeer: '../../service/src/cluster/link-peer.ts',
-  linkConnection: '../../service/src/cluster/link-connection.ts',
-  linkStream: '../../service/src/cluster/link-stream.ts',
-  linkVerbs: '../../service/src/cluster/link-verbs.ts',
-  activeCalls: '../../service/src/cluster/active-calls.ts',
+  linkPeer: '../../service/src/replication/peer-session.ts',
+  linkConnection: '../../service/src/replication/peer-connection.ts',
+  linkStream: '../../service/src/replication/peer-stream.ts',
+  linkVerbs: '../../service/src/replication/peer-calls.ts',
+  activeCalls: '../../service/src/replication/active-calls.ts',
 }
 
 const position = (seq: number) => positionOf({ restores: 0, term: 1, seq })
@@ -344,6 +344,23 @@ export const checks: readonly Check[] = [
         responses.flatMap(({ head }, index) => (head ? [[index, head.status, head.headers['connection']]] : [])),
         [[256, 429, 'close']],
       )
+    },
+  },
+  {
+    name: 'a connection with too many unanswered requests is no longer read, even if none of them waits for its turn',
+    run({ fairQueue, requestGate }) {
+      const loop = new Loop()
+      const gate = new requestGate.RequestGate(new fairQueue.FairQueue(loop), () => 'subject')
+      const { socket, send } = packetOf(gate.guard(() => {}))
+      for (let count = 0; count < 256; count++) {
+        send(1)
+        while (!loop.isIdle) loop.turn()
+      }
+      ok(!socket.isPaused)
+      send(1)
+      ok(socket.isPaused, 'it is read after request 257')
+      while (!loop.isIdle) loop.turn()
+      ok(socket.isPaused, 'it is read again')
     },
   },
   {

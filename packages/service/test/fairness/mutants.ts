@@ -38,6 +38,13 @@ export const fairnessMutations: readonly (Mutation & { readonly by: string })[] 
     by: 'of the requests that arrive in one packet one begins in each turn',
   },
   {
+    name: 'read on from a connection that sent too many requests',
+    file: 'http/request-gate.ts',
+    find: '  line.isOver = true\n  line.intake.hold()',
+    replace: '  line.isOver = true',
+    by: 'a connection with too many unanswered requests is no longer read, even if none of them waits for its turn',
+  },
+  {
     name: 'read every connection of a subject whose requests wait',
     file: 'http/request-gate.ts',
     find: 'if (this.#queue.isBusy(lane)) line.intake.hold()',
@@ -110,8 +117,8 @@ export const fairnessMutations: readonly (Mutation & { readonly by: string })[] 
   {
     name: 'let one subject take the room of all held calls',
     file: 'replication/active-calls.ts',
-    find: "this.#room.enter(caller?.subject ?? '')",
-    replace: "this.#room.enter(caller ? '' : 'own')",
+    find: "room.enter(caller?.subject ?? '')",
+    replace: "room.enter(caller ? '' : 'own')",
     by: 'a follower holds so many calls of a subject while nobody is active, and those of others too',
   },
   {

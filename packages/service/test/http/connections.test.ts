@@ -17,6 +17,30 @@ async function conversation(): Promise<{ raw: ServerResponse; reader: Socket }> 
   return { raw, reader }
 }
 
+test('onceGone calls back once for a response that is queued behind another one when the connection closes', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const responses: ServerResponse[] = []
+  const both = new Promise<void>((resolve) => {
+    server.on('request', (_request, response: ServerResponse) => {
+      if (responses.push(response) === 2) resolve()
+    })
+  })
+  const reader = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  reader.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(2))
+  await both
+  const queued = responses[1] ?? expect.unreachable('the second request did not arrive')
+  let calls = 0
+  onceGone({ raw: queued } as FastifyReply, () => (calls += 1))
+  const closed = once(queued.req.socket, 'close')
+  reader.destroy()
+  await closed
+  expect(calls).toBe(1)
+  onceGone({ raw: queued } as FastifyReply, () => (calls += 1))
+  expect(calls).toBe(2)
+})
+
 test('a reader who left before anybody asked has left, so that its place is given to another', async () => {
   const { raw, reader } = await conversation()
   reader.destroy()

@@ -171,7 +171,7 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
     const mutant = await loadMutant<Mutant>(mutation, {
       storage: '../../service/src/storage/server-storage.ts',
       server: '../../service/src/storage/etcd-server.ts',
-      tail: '../../service/src/cluster/lost-tail.ts',
+      tail: '../../service/src/replication/data-loss.ts',
       library: 'stores/etcd/index.ts',
     })
     const parts = { ...mutant.storage, ...mutant.server, ...mutant.tail, ...mutant.library }
