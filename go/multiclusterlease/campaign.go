@@ -39,7 +39,7 @@ type campaign struct {
 	latest   *snapshot
 	// The holder that Get returned last.
 	shown string
-	// Whether this lock led, and no call of a standby came since.
+	// Whether this lock led in the current run of client-go.
 	hasLed bool
 }
 
@@ -78,7 +78,15 @@ func (l *Lock) boundOf(lease time.Duration) time.Duration {
 }
 
 // hold acquires or renews until a confirmation came in time.
+//
+// A leader never acquires: a new term within one leadership would put a new fencing token on work that began under the
+// old one, although another candidate led in between. Nor does it renew after its belief has ended.
 func (l *Lock) hold(ctx context.Context, lease time.Duration) error {
+	if l.hasLed && (l.grant == nil || !l.Held()) {
+		l.grant = nil
+		l.forget()
+		return failure(ReasonLost, "%q no longer holds the lease", l.identity)
+	}
 	bound := l.boundOf(lease)
 	var took time.Duration
 	for range mostRequests {
@@ -87,7 +95,8 @@ func (l *Lock) hold(ctx context.Context, lease time.Duration) error {
 			return err
 		}
 		if !answer.OK {
-			if l.grant != nil || l.isOpen(answer) {
+			mayAcquire := !l.hasLed && l.isOpen(answer)
+			if l.grant != nil || mayAcquire {
 				continue
 			}
 			return l.refusal(answer)
@@ -201,9 +210,14 @@ func (l *Lock) release(ctx context.Context) error {
 	l.forget()
 	held := l.grant
 	// The attempt is never used again: a late request of it must not be granted under a new term.
-	l.grant, l.pending = nil, nil
+	l.grant, l.pending, l.hasLed = nil, nil, false
 	if held == nil {
 		return nil
+	}
+	// client-go releases after a failed renewal too, and cancels the work only afterwards. A release would let another
+	// candidate lead beside that work, and waiting for it would let the work go on past the lease.
+	if l.isLosing() {
+		return failure(ReasonLost, "the lease of %q is left to expire, because its last renewal was not confirmed and client-go has not stopped the work yet", l.identity)
 	}
 	_, err := l.releaseGrant(ctx, *held)
 	return err
@@ -230,6 +244,9 @@ func (l *Lock) releaseGrant(ctx context.Context, held grant) (*v1alpha1.Answer, 
 			return answer, nil
 		}
 		held.version = record.Version
+	}
+	if err == nil && ctx.Err() == nil {
+		err = failure(ReasonNotConfirmed, "the release of term %d was not confirmed", held.term)
 	}
 	return answer, err
 }

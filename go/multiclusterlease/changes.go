@@ -57,11 +57,19 @@ func (c *changes) stop() {
 // once shows what one watch shows, until it ends or is silent for too long: then it is opened again, because the
 // connection may be gone.
 func (c *changes) once(ctx context.Context, resource *resource, from string, silence time.Duration) {
-	watched, err := resource.watch(ctx, from)
+	// Only the opening is limited, because the watch itself has no end.
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := time.AfterFunc(longestPause, cancel)
+	watched, err := resource.watch(opening, from)
 	if err != nil {
+		limit.Stop()
 		return
 	}
 	defer watched.Stop()
+	if !limit.Stop() {
+		return
+	}
 	for {
 		quiet := time.NewTimer(silence)
 		select {

@@ -25,7 +25,7 @@ import (
 const clustersVariable = "TENURE_TEST_CLUSTERS"
 
 const (
-	testLease = 3 * time.Second
+	testLease = 6 * time.Second
 	// Answers may be slow on a busy machine.
 	testBound = 2 * time.Second
 	patience  = 60 * time.Second

@@ -92,16 +92,18 @@ func TestAStandbyLeadsWhenTheLeaseOfADeadLeaderExpires(t *testing.T) {
 	if standby.Term() != 2 {
 		t.Errorf("term %d", standby.Term())
 	}
-	// The former leader hears of it, and does not wait for the new one where client-go limits Get.
-	limited, cancel := context.WithTimeout(ctx, patience)
+	// The former leader learns of it, and does not wait for the new one where client-go limits Get.
+	limited, cancel := context.WithTimeout(ctx, testLease)
 	defer cancel()
-	if err := leader.Update(limited, recordOf("a")); ReasonOf(err) != ReasonRefused {
+	if err := leader.Update(limited, recordOf("a")); ReasonOf(err) != ReasonLost {
 		t.Errorf("the former leader got %v", err)
 	}
-	for range 2 {
-		if shown := <-get(limited, leader); shown != "holder b" {
-			t.Errorf("the former leader sees %q", shown)
-		}
+	if shown := <-get(limited, leader); shown != "holder " {
+		t.Errorf("the former leader sees %q", shown)
+	}
+	// In the next run it is a standby again.
+	if shown := <-get(ctx, leader); shown != "holder b" {
+		t.Errorf("the former leader sees %q in its next run", shown)
 	}
 }
 

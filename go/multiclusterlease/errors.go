@@ -34,6 +34,8 @@ const (
 	ReasonInvalidRequest Reason = "InvalidRequest"
 	// ReasonCloned: another process renews the lease that was granted here, such as a copy restored from a snapshot.
 	ReasonCloned Reason = "Cloned"
+	// ReasonLost: the leadership of this lock has ended. It never acquires again within the same run of client-go.
+	ReasonLost Reason = "Lost"
 	// ReasonTimings: the durations of client-go are not safe with this lock.
 	ReasonTimings Reason = "Timings"
 )

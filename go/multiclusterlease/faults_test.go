@@ -157,3 +157,92 @@ func TestAnAPIServerWithoutTheDefinitionIsReported(t *testing.T) {
 		t.Errorf("Create gave %v", err)
 	}
 }
+
+// renewalContext is what client-go passes while it leads: limited by RenewDeadline.
+func renewalContext(ctx context.Context, t *testing.T) context.Context {
+	t.Helper()
+	limited, cancel := context.WithTimeout(ctx, testLease)
+	t.Cleanup(cancel)
+	return limited
+}
+
+func TestALeaderThatLostItsLeaseIsNotGrantedANewTermInTheSameRun(t *testing.T) {
+	ctx := testContext(t)
+	line := lineTo(t, "east")
+	leader := line.lock(t, "a")
+	take(ctx, t, leader)
+	// Another process ends the lease, as its expiry would, and leads and releases in between.
+	stolen := *leader.grant
+	if _, err := leader.releaseGrant(ctx, stolen); err != nil {
+		t.Fatal(err)
+	}
+	other := lineTo(t, "west").lock(t, "b")
+	take(ctx, t, other)
+	if err := other.Update(ctx, recordOf("")); err != nil {
+		t.Fatal(err)
+	}
+	line.asked()
+	for range 2 {
+		renewal := renewalContext(ctx, t)
+		if err := leader.Update(renewal, recordOf("a")); err == nil || leader.Held() || leader.Term() != 1 {
+			t.Fatalf("the renewal gave %v, held is %v in term %d", err, leader.Held(), leader.Term())
+		}
+		if shown := <-get(renewal, leader); shown != "holder " {
+			t.Errorf("the former leader sees %q", shown)
+		}
+	}
+	if verbs, _ := line.asked(); verbs != "renew" {
+		t.Errorf("it asked %q", verbs)
+	}
+	// The next run campaigns again.
+	if _, _, err := leader.Get(ctx); err != nil {
+		t.Fatal(err)
+	}
+	take(ctx, t, leader)
+	if leader.Term() != 3 {
+		t.Errorf("term %d", leader.Term())
+	}
+}
+
+func TestALeaseIsLeftToExpireAfterAFailedRenewal(t *testing.T) {
+	ctx := testContext(t)
+	line := lineTo(t, "east")
+	lock := line.lock(t, "a")
+	take(ctx, t, lock)
+	line.lose(isRead)
+	if err := lock.Update(renewalContext(ctx, t), recordOf("a")); err == nil {
+		t.Fatal("a renewal without an answer was confirmed")
+	}
+	line.asked()
+	if err := lock.Update(renewalContext(ctx, t), recordOf("")); ReasonOf(err) != ReasonLost || lock.Held() {
+		t.Errorf("the release gave %v, and held is %v", err, lock.Held())
+	}
+	if verbs, _ := line.asked(); verbs != "" {
+		t.Errorf("it asked %q under work that still runs", verbs)
+	}
+	lock.RecordEvent("stopped leading")
+	line.lose(nil)
+}
+
+func TestALeaseIsReleasedWhenTheProgramCancelsARenewal(t *testing.T) {
+	ctx := testContext(t)
+	line := lineTo(t, "east")
+	lock := line.lock(t, "a")
+	take(ctx, t, lock)
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := lock.Update(canceled, recordOf("a")); err == nil {
+		t.Fatal("a canceled renewal was confirmed")
+	}
+	if err := lock.Update(renewalContext(ctx, t), recordOf("")); err != nil {
+		t.Errorf("the release gave %v", err)
+	}
+}
+
+func TestALeaseOfAnotherProcessWithTheSameIdentityIsNotShownAsOwn(t *testing.T) {
+	ctx := testContext(t)
+	before := lineTo(t, "east").lock(t, "a")
+	take(ctx, t, before)
+	again := lineTo(t, "east").lock(t, "a")
+	standBy(ctx, t, again, "/a")
+}

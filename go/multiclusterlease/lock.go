@@ -9,7 +9,8 @@
 //  2. The lock asks for a lease of LeaseDuration + bound. The global lock writes it after the request was sent, and from
 //     that write on every other candidate waits for LeaseDuration + bound.
 //  3. Update returns nil only if at most the bound has passed since the request was sent, by a clock that counts sleep too.
-//  4. client-go believes for at most RetryPeriod + RenewDeadline after Update returned nil. That must not exceed
+//  4. client-go believes for at most RetryPeriod + RenewDeadline after Update returned nil, because after a failed renewal
+//     the lock neither releases nor waits: client-go would cancel the work only afterwards. That time must not exceed
 //     LeaseDuration. So its belief ends by sent + bound + LeaseDuration, before anyone else can be granted the lease.
 //  5. A grant is counted only from the one request that asked for it. A grant that a repeated request finds may be older,
 //     so it is renewed first, and the renewal counts from its own sending.
@@ -17,6 +18,7 @@
 //     renewed again. The refusal itself extends nothing.
 //  7. A release names attempt, term and version, and no attempt is used after its release, so that no late request can
 //     end or extend another lease.
+//  8. A leader that lost its lease acquires nothing in the same run. Work of one run has one fencing token.
 //
 // # What client-go does not guarantee
 //
@@ -63,6 +65,8 @@ type Lock struct {
 	mutex sync.Mutex
 	// What was confirmed. Guarded by the mutex, because Held and Term are called from anywhere.
 	confirmed confirmation
+	// Whether the newest renewal failed. Guarded by the mutex.
+	losing bool
 }
 
 // A confirmation is a grant that counts.
@@ -133,9 +137,10 @@ func (l *Lock) Identity() string { return l.identity }
 // Describe names the lock in the log lines of client-go.
 func (l *Lock) Describe() string { return l.resource.namespace + "/" + l.resource.name }
 
-// RecordEvent creates an Event about the resource, and gives up after a second. Only people read Events.
+// RecordEvent creates an Event about the resource, and gives up after a second. Only people read Events. After a failed
+// renewal it creates none: client-go waits for it before it stops the work.
 func (l *Lock) RecordEvent(what string) {
-	if l.writesEvents {
+	if l.writesEvents && !l.isLosing() {
 		l.events.write(what)
 	}
 }
@@ -172,7 +177,9 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if err != nil {
 		return err
 	}
-	return l.hold(ctx, lease)
+	err = l.hold(ctx, lease)
+	l.noteRenewal(err != nil && l.hasLed && !errors.Is(ctx.Err(), context.Canceled))
+	return err
 }
 
 func (l *Lock) enter(ctx context.Context) error {
@@ -190,6 +197,19 @@ func (l *Lock) confirm(term int64, sent moment, lasts time.Duration) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.confirmed = confirmation{term, sent, lasts}
+}
+
+// noteRenewal remembers whether a renewal failed. One that the program canceled did not.
+func (l *Lock) noteRenewal(failed bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.losing = failed
+}
+
+func (l *Lock) isLosing() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.losing
 }
 
 // forget ends the belief. The term stays: work that is still winding down may ask for it.

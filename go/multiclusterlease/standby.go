@@ -34,16 +34,26 @@ func (v view) expired(now clock) (string, bool) {
 
 // look is Get.
 func (l *Lock) look(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	_, isLimited := ctx.Deadline()
-	// client-go limits Get while it leads and when it releases. A former leader must not wait there.
-	mayBlock := !isLimited || !l.hasLed
+	// A leader, or one that has just lost the lease, must not wait: its work goes on meanwhile.
+	if l.hasLed && l.isOfLeader(ctx) {
+		if l.Held() {
+			return l.shownAs(l.identity, l.highestTerm)
+		}
+		return l.shownAs("", l.highestTerm)
+	}
+	if l.hasLed {
+		// A new run of client-go. What the run before it left is released below, once it is seen.
+		l.hasLed, l.grant = false, nil
+		l.forget()
+	}
+	// Found, but not confirmed: Update renews it first.
 	if l.grant != nil {
-		return l.shownAs(l.identity, l.grant.term)
+		return l.shownAs("", l.grant.term)
 	}
-	if !isLimited {
-		l.hasLed = false
-	}
-	latest, err := l.resource.get(ctx)
+	// client-go does not limit a standby's call. On a connection whose peer is gone it would hang for minutes.
+	limited, cancel := context.WithTimeout(ctx, longestPause)
+	latest, err := l.resource.get(limited)
+	cancel()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +62,7 @@ func (l *Lock) look(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 		return nil, nil, err
 	}
 	// Nothing is known of the global lock before the first answer, and an unknown outcome is resolved by asking again.
-	if l.pending != nil || l.lease == 0 || !mayBlock {
+	if l.pending != nil || l.lease == 0 {
 		return l.current()
 	}
 	if err := l.waitForChange(ctx, latest.version()); err != nil {
@@ -70,7 +80,19 @@ func (l *Lock) current() (*resourcelock.LeaderElectionRecord, []byte, error) {
 		return l.shownAs("", l.highestTerm)
 	}
 	l.shown = holderKey(record)
+	if record.Holder == l.identity {
+		// Another process with this name, such as the previous run of a container. client-go must not take the lease for
+		// its own, so the name is shown in a form that no identity has.
+		return l.shownAs("/"+record.Holder, record.Term)
+	}
 	return l.shownAs(record.Holder, record.Term)
+}
+
+// isOfLeader is whether client-go makes this call while it leads or releases. It limits those by RenewDeadline, which is
+// less than a lease.
+func (l *Lock) isOfLeader(ctx context.Context) bool {
+	deadline, isLimited := ctx.Deadline()
+	return isLimited && time.Until(deadline) <= 2*l.lease
 }
 
 func (l *Lock) shownAs(holder string, term int64) (*resourcelock.LeaderElectionRecord, []byte, error) {
