@@ -80,7 +80,7 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
       return (await client.query(query)).rowCount === 1
     }, patience)
     const second = instance()
-    await second.says('waits')
+    await second.says('; waiting')
     // Kills the shell and the tenure process in it.
     process.kill(-(first.child.pid ?? NaN), 'SIGKILL')
     expect(await second.ended).toBe(0)
