@@ -32,7 +32,7 @@ describeWithCluster(
       expect(followed.transitions).toBe(1)
       // Much earlier than the lease would have expired.
       expect(followed.monotonicMs - stopped.monotonicMs).toBeLessThan(timings.leaseDurationMs - timings.retryPeriodMs)
-      await expect(one.first('started', { laterThanMs: stopped.monotonicMs })).rejects.toThrow(/one has ended/)
+      await expect(one.first('started', { laterThanMs: stopped.monotonicMs })).rejects.toThrow(/one ended/)
     })
 
     test('a client-go candidate campaigns again after a long pause', async () => {
