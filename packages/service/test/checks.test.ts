@@ -12,7 +12,7 @@ afterAll(() => service.close())
 
 const inherited = ['constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf', 'then', 'length', 'null']
 
-describe('a group', () => {
+describe('group ids', () => {
   const badPaths = [
     ['..', '..'],
     ['a path up', '../x'],
@@ -41,7 +41,7 @@ describe('a group', () => {
     ['markup', '%3Cscript%3E'],
   ]
 
-  test.each(badPaths)('is not named with %s', async (_what, id) => {
+  test.each(badPaths)('a request is refused when the group id is %s', async (_what, id) => {
     expectRefused(await send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign)), 400, 404)
     expectRefused(await send(url, request(url, `GET /v1/groups/${id}/leader`)), 400, 404)
     expectRefused(await send(url, request(url, `DELETE /v1/groups/${id}`)), 400, 404)
@@ -57,12 +57,12 @@ describe('a group', () => {
     expectRefused(await send(url, request(url, 'POST /v1/renew', [json], renew)), 400)
   })
 
-  test('is not named with nothing', async () => {
+  test('a request is refused when the group id is empty', async () => {
     expectRefused(await send(url, request(url, 'GET /v1/groups//leader')), 400, 404)
     expectRefused(await send(url, request(url, 'POST /v1/groups', [json], '{"group_id":""}')), 400)
   })
 
-  test.each(['a', 'A.b_c:d@e-1', 'x'.repeat(128), ...inherited])('named %s is like any other', async (id) => {
+  test.each(['a', 'A.b_c:d@e-1', 'x'.repeat(128), ...inherited])('a group named %s works like any other group', async (id) => {
     const before = await send(url, request(url, `GET /v1/groups/${id}/leader`))
     expect(before).toMatchObject({ status: 200, body: { leader: null, highest_term: 0 } })
     expectRefused(await send(url, request(url, `GET /v1/groups/${id}/members`)), 404)
@@ -72,7 +72,7 @@ describe('a group', () => {
     expect(shown).toMatchObject({ status: 200, body: { group: { group_id: id, highest_term: 1 } } })
   })
 
-  test('is another one in capitals', async () => {
+  test('group ids are case-sensitive', async () => {
     const ask = (id: string) => send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign))
     expect(await ask('case')).toMatchObject({ body: { is_leader: true } })
     expect(await ask('CASE')).toMatchObject({ body: { is_leader: true } })
@@ -80,7 +80,7 @@ describe('a group', () => {
   })
 })
 
-describe('a node', () => {
+describe('node ids', () => {
   let groups = 0
   const as = (node_id: unknown, group = `node-${++groups}`) => {
     const body = JSON.stringify({ node_id, lease_ttl_ms: 5_000 })
@@ -112,7 +112,7 @@ describe('a node', () => {
     ['null', null],
     ['a list', ['a']],
     ['an object', { toString: 'a' }],
-  ])('is not named with %s', async (_what, id) => {
+  ])('a campaign is refused when the node id is %s', async (_what, id) => {
     expectRefused(await as(id), 400)
   })
 
@@ -126,7 +126,7 @@ describe('a node', () => {
     'x'.repeat(256),
     '{{7*7}}',
     "a' OR 1",
-  ])('named %s is like any other, and shown as it is', async (id) => {
+  ])('a node named %s works like any other node and is shown unchanged', async (id) => {
     const group = `named-${++groups}`
     expect(await as(id, group)).toMatchObject({ status: 200, body: { is_leader: true, leader: { node_id: id } } })
     expect(await as('a', group)).toMatchObject({ status: 200, body: { is_leader: false } })
