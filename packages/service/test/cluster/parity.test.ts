@@ -1,4 +1,4 @@
-/** Everything that can be asked is answered through a follower as it is where the groups are. */
+/** Tests that a follower answers every call like the active replica. */
 import { fakeClock } from 'tenure/testing'
 import { expect, test } from 'vitest'
 import { ServiceError } from '../../src/errors.ts'
@@ -13,7 +13,7 @@ const attempt = 'the one'
 
 type Step = readonly [name: string, ask: (groups: Groups) => unknown]
 
-/** In this order, on one cluster. */
+/** The steps run in this order on one cluster. */
 const steps: readonly Step[] = [
   ['nobody has led', (groups) => groups.leader('jobs')],
   ['a group that does not exist', (groups) => groups.group('jobs')],
@@ -40,7 +40,7 @@ const steps: readonly Step[] = [
       groups.campaign(claimOf('b', { groupId: 'far', afterTerm: 2 ** 40, byAdministrator: true, attempt }), signal),
   ],
   ['a renewal', (groups) => groups.renew({ ...held, extendByMs: 5_000, mark: 'm2' })],
-  ['a longer renewal with a carry', (groups) => groups.renew({ ...held, extendByMs: 8_000, carry: 'page 7' })],
+  ['a longer renewal with a checkpoint', (groups) => groups.renew({ ...held, extendByMs: 8_000, carry: 'page 7' })],
   ['a renewal of another attempt', (groups) => groups.renew({ ...held, attempt: 'no', extendByMs: 5_000 })],
   ['a renewal of another version', (groups) => groups.renew({ ...held, version: 'no', extendByMs: 5_000 })],
   ['a renewal that is too long', (groups) => groups.renew({ ...held, extendByMs: 90_000 })],
@@ -121,12 +121,12 @@ function openParityCluster(): Promise<TestCluster> {
   const chargeNewGroup = (subject: string) => {
     if (subject === 'poor') throw new ServiceError('RATE_LIMITED', 'Too many new groups.', { details: { wait: 1 } })
   }
-  // Time stands still, so that all answers are the same.
+  // The clock does not advance, so that all answers are comparable.
   const clock = fakeClock()
   return openCluster(2, { groups: { clock: new ServingClock(clock), storageClock: clock, chargeNewGroup } })
 }
 
-test('every method and every error is the same through a follower as where the groups are', async () => {
+test('a follower gives the same answer and the same error as the active replica for every method', async () => {
   const [direct, cluster] = [await openParityCluster(), await openParityCluster()]
   const here = direct.replicas[0]?.local
   const there = cluster.replicas[1]?.groups
@@ -137,7 +137,7 @@ test('every method and every error is the same through a follower as where the g
     expect(await outcomeOf(ask, there), name).toEqual(expected)
     outcomes.push(expected)
   }
-  // Each kind of answer was among them.
+  // Each kind of answer occurred.
   const codes = new Set(outcomes.flatMap((outcome) => (outcome as { code?: string }).code ?? []))
   expect([...codes].toSorted()).toEqual(
     ['CONFLICT', 'INVALID_REQUEST', 'INVALID_TTL', 'NOT_FOUND', 'RATE_LIMITED', 'UNAUTHORIZED'].toSorted(),
@@ -145,7 +145,7 @@ test('every method and every error is the same through a follower as where the g
   expect(new Set(steps.map(([name]) => name)).size).toBe(steps.length)
 })
 
-test('the active replica answers the same from its own groups, renewals without a promise', async () => {
+test('the active replica answers from its own groups, and plain renewals synchronously', async () => {
   const [direct, cluster] = [await openParityCluster(), await openParityCluster()]
   const here = direct.replicas[0]?.local
   const active = cluster.replicas[0]?.groups
@@ -156,7 +156,7 @@ test('the active replica answers the same from its own groups, renewals without 
   expect(active.renewMany('a', [['g', 1, 5_000]])).toEqual([5_000])
 })
 
-test('pages through a follower show every group once, in the same order, whatever may be seen of them', async () => {
+test('pages through a follower show every visible group once and in the same order', async () => {
   const { replicas } = await openCluster(2)
   const [active, follower] = replicas
   if (!active || !follower) throw new Error('no replicas')
