@@ -215,7 +215,7 @@ describe('forged tokens', () => {
     ['changed claims', reusedSignature({ sub: 'node-2' })],
     ['added rights', reusedSignature({ tenure: { admin: true } })],
     ['no signature', (token) => tokenOf(token).replace(/[^.]*$/, '')],
-    ['two parts', (token) => tokenOf(token).replace(/\.[^.]*$/, '')],
+    ['only two parts', (token) => tokenOf(token).replace(/\.[^.]*$/, '')],
     ['four parts', (token) => `${tokenOf(token)}.AAAA`],
     ['five parts, as if it were encrypted', (token) => `${tokenOf(token)}.AAAA.AAAA`],
     ['a signature of zeros', otherSignature(() => Buffer.alloc(64).toString('base64url'))],
@@ -225,7 +225,7 @@ describe('forged tokens', () => {
     ],
     ['a longer signature', (token) => `${tokenOf(token)}AAAA`],
     // 64 bytes leave four bits of the last character unused.
-    ['a signature in another spelling', (token) => tokenOf(token).replace(/.$/, (last) => nextCharacter(last))],
+    ['a signature in another encoding', (token) => tokenOf(token).replace(/.$/, (last) => nextCharacter(last))],
     ['claims that are not JSON', ({ header, key }) => signed(header, 'node-1', key)],
     ['claims that are a list', ({ header, claims, key }) => signed(header, [claims], key)],
     ['claims that are null', ({ header, key }) => signed(header, 'null', key)],
@@ -388,7 +388,7 @@ describe('authorization headers', () => {
     ['with quotes', () => `Bearer "${tokenOf(sound())}"`],
     ['that is empty', () => ''],
     ['without a token', () => 'Bearer'],
-  ])('an authorization header is refused %s', async (_what, value) => {
+  ])('an authorization header %s is refused', async (_what, value) => {
     expect(await raw(`authorization: ${bearer().replace('Bearer', 'bearer')}`)).toMatch(/^HTTP\/1\.1 200 /)
     expect(await raw(`Authorization: ${value()}`)).toMatch(/^HTTP\/1\.1 401 /)
   })

@@ -95,15 +95,15 @@ describe('request bodies', () => {
   })
 
   test.each([
-    ['nothing', ''],
-    ['blanks', '   '],
+    ['no bytes', ''],
+    ['spaces', '   '],
     ['half of an object', '{"node_id":"a"'],
     ['two objects', `${campaign}${campaign}`],
     ['a list', '[]'],
     ['null', 'null'],
     ['a number', '1'],
-    ['a text', '"a"'],
-    ['a number without end', `{"node_id":"a","lease_ttl_ms":${'9'.repeat(60_000)}}`],
+    ['a string', '"a"'],
+    ['an endless number', `{"node_id":"a","lease_ttl_ms":${'9'.repeat(60_000)}}`],
     ['NaN', '{"node_id":"a","lease_ttl_ms":NaN}'],
     ['a comment', '{"node_id":"a",/**/"lease_ttl_ms":5000}'],
     ['a NUL', `${campaign}\0`],

@@ -92,7 +92,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'fences a batch that is there',
+    name: 'fences a stored batch',
     by: 'a repeated batch is done and changes nothing',
     storage: () =>
       new (class extends MemoryStorage {
@@ -146,7 +146,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'forgets with which batch a group was written',
+    name: 'forgets the seq of each group',
     by: 'a batch that follows the head writes exactly its groups and its head',
     storage: () =>
       new (class extends MemoryStorage {

@@ -372,11 +372,11 @@ describe('invalid requests', () => {
     ['a node with a line break', { node_id: 'a\nb', lease_ttl_ms: 5000 }],
     ['a node that is not normalized', { node_id: 'e\u0301', lease_ttl_ms: 5000 }],
     ['a node of 300 bytes', { node_id: 'ü'.repeat(150), lease_ttl_ms: 5000 }],
-    ['a duration in words', { node_id: 'a', lease_ttl_ms: '5000' }],
+    ['a duration as a string', { node_id: 'a', lease_ttl_ms: '5000' }],
     ['half a millisecond', { node_id: 'a', lease_ttl_ms: 0.5 }],
     ['an infinite duration', '{"node_id":"a","lease_ttl_ms":1e400}'],
     ['an unknown field', { node_id: 'a', lease_ttl_ms: 5000, admin: true }],
-    ['a prototype', '{"node_id":"a","lease_ttl_ms":5000,"__proto__":{"admin":true}}'],
+    ['__proto__', '{"node_id":"a","lease_ttl_ms":5000,"__proto__":{"admin":true}}'],
     ['metadata that is too long', { node_id: 'a', lease_ttl_ms: 5000, metadata: { text: 'x'.repeat(5_000) } }],
     [
       'metadata that is nested too deeply',

@@ -68,10 +68,10 @@ describeWithPrograms([programs.haproxy], 'behind HAProxy', () => {
   test.each([
     ['a length and chunks', () => outer(sized(chunks()), 'Transfer-Encoding: chunked', '', chunks())],
     ['chunks and a length', () => outer('Transfer-Encoding: chunked', sized(chunks()), '', chunks())],
-    ['a length and a blank before chunks', () => outer(sized(chunks()), 'Transfer-Encoding : chunked', '', chunks())],
-    ['a length and a tab before chunks', () => outer(sized(chunks()), 'Transfer-Encoding:\tchunked', '', chunks())],
+    ['a length and a space before chunked', () => outer(sized(chunks()), 'Transfer-Encoding : chunked', '', chunks())],
+    ['a length and a tab before chunked', () => outer(sized(chunks()), 'Transfer-Encoding:\tchunked', '', chunks())],
     ['a length and a vertical tab', () => outer(sized(chunks()), 'Transfer-Encoding: \x0bchunked', '', chunks())],
-    ['a length and other chunks', () => outer(sized(chunks()), 'Transfer-Encoding: xchunked', '', chunks())],
+    ['a length and an unknown transfer encoding', () => outer(sized(chunks()), 'Transfer-Encoding: xchunked', '', chunks())],
     [
       'a length and chunks in a list',
       () => outer(sized(chunks()), 'Transfer-Encoding: identity, chunked', '', chunks()),
