@@ -1,5 +1,5 @@
-// One client that takes more than its share: attack.mjs NAME URL [TOKEN]. It prints "ready" once the attack has begun, ends
-// with standard input, and prints how many answers there were by status.
+// One client that takes more than its share: attack.mjs NAME URL [TOKEN]. It prints "ready" once the attack has begun.
+// It ends when standard input ends, and then prints the number of responses by status.
 import { connect } from 'node:net'
 
 const [, , name = '', url = '', token = ''] = process.argv
@@ -24,7 +24,7 @@ function bytesOf(method, path, { body, headers = [], bearer = token } = {}) {
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`)
 }
 
-/** A connection that sends the same bytes again whenever all of them are answered, and connects again when it is cut. */
+/** A connection that sends the same bytes again once all of them are answered, and reconnects when it is cut. */
 class Pipe {
   #bytes
   #depth
@@ -170,7 +170,7 @@ const attacks = {
     pipes(48, 200, renewal)
   },
 
-  /** As many requests as a connection may have, on many connections, cut and opened again. */
+  /** Sends as many requests as a connection may have, on many connections, and reconnects when one is cut. */
   async 'pipelined, too deep'() {
     await campaign('mine-0')
     pipes(48, 2_000, () => bytesOf('GET', '/v1/groups/mine-0/leader'))
@@ -181,7 +181,7 @@ const attacks = {
     pipes(1_000, 1, renewal)
   },
 
-  /** Connections on which nothing is sent, as many as there may be, opened again when they are closed. */
+  /** Opens as many idle connections as the service allows, and opens each again when it is closed. */
   async 'held connections'() {
     let open = 0
     const hold = () => {
@@ -201,7 +201,7 @@ const attacks = {
     pipes(48, 200, () => bytesOf('GET', '/healthz', { bearer: '' }))
   },
 
-  /** The shortest requests on new connections: each packet has a thousand of them. */
+  /** The shortest requests on new connections: each packet holds a thousand of them. */
   async 'anonymous, new connections'() {
     pipes(200, 2_000, () => bytesOf('GET', '/healthz', { bearer: '' }))
   },
@@ -223,7 +223,7 @@ const attacks = {
       const path = `/v1/groups/${many[index]}`
       const { leader } = await campaign(many[index] ?? '', metadata)
       const body = { node_id: node, term: leader.term, extend_by_ms: 60_000 }
-      // As large as it may be, encoded.
+      // The largest carry that fits once it is encoded.
       for (const carry of ['\u0001'.repeat(4_096), '\u0001'.repeat(1_300), '\u0001'.repeat(680)]) {
         if ((await ask('POST', `${path}/renew`, { ...body, carry })).ok) break
       }
@@ -231,7 +231,7 @@ const attacks = {
     pipes(16, 1, () => bytesOf('GET', `/v1/watch?groups=${many.join()}&wait_ms=0`))
   },
 
-  /** The list of the last changes, which looks at all that are kept. */
+  /** Lists the last changes. The service scans all changes that it keeps for each of these requests. */
   async changes() {
     await inParallel(8_192, async (index) => {
       const group = `mine-${index % 512}`
@@ -241,7 +241,7 @@ const attacks = {
     pipes(48, 20, () => bytesOf('GET', '/v1/changes?groups=mine-none'))
   },
 
-  /** Each grant in a shared group asks for the next term as far ahead as was once allowed. */
+  /** Each grant in a shared group asks for a next term as far ahead as an earlier version allowed. */
   async 'far terms'() {
     await campaign('mine-0')
     pipes(16, 10, () =>
@@ -251,7 +251,7 @@ const attacks = {
     )
   },
 
-  /** Groups as fast as they are allowed, each as large as it may be. */
+  /** Creates groups as fast as the service allows, each as large as it may be. */
   async 'new groups'() {
     const metadata = { text: 'x'.repeat(4_000) }
     let next = 0

@@ -1,4 +1,4 @@
-/** A service to attack, and raw bytes to attack it with. */
+/** Helpers that attack a service with raw bytes. */
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'vitest'
@@ -8,7 +8,7 @@ export function open(url: string): Socket {
   const { hostname, port, protocol } = new URL(url)
   const at = { host: hostname, port: Number(port) }
   const socket = protocol === 'https:' ? connectTls({ ...at, rejectUnauthorized: false }) : connectTcp(at)
-  // What was sent to somebody who has hung up.
+  // A write to a peer that has hung up emits an error, which does not matter here.
   socket.on('error', () => {})
   return socket
 }
@@ -23,12 +23,12 @@ export function closed(socket: Socket): Promise<void> {
 export interface Answer {
   readonly status: number
   readonly headers: ReadonlyMap<string, string>
-  /** As text, and as JSON where it is JSON. */
+  /** The body as text. `body` has it parsed if it is JSON. */
   readonly text: string
   readonly body: Record<string, unknown>
 }
 
-/** Everything that comes back on a connection until it is closed, or until `enough` answers are whole. */
+/** Every response on a connection until the connection is closed, or until `enough` responses are complete. */
 export function answers(socket: Socket, enough: number, timeoutMs = 10_000): Promise<Answer[]> {
   return new Promise((resolve, reject) => {
     const found: Answer[] = []
@@ -54,14 +54,14 @@ export function answers(socket: Socket, enough: number, timeoutMs = 10_000): Pro
   })
 }
 
-/** Sends these bytes on a connection of their own. Undefined if it was closed without an answer. */
+/** Sends these bytes on a dedicated connection. Returns undefined if the connection was closed without a response. */
 export async function send(url: string, bytes: string | Buffer): Promise<Answer | undefined> {
   const socket = open(url)
   socket.write(bytes)
   return (await answers(socket, 1))[0]
 }
 
-/** The first answer, if it is whole. */
+/** Parses the first response. Returns undefined if it is not complete yet. */
 function parse(received: Buffer): { answer: Answer; rest: Buffer } | undefined {
   const end = received.indexOf('\r\n\r\n')
   if (end < 0) return undefined
@@ -79,7 +79,7 @@ function parse(received: Buffer): { answer: Answer; rest: Buffer } | undefined {
   }
 }
 
-/** A request as bytes, with what it needs and `headers` line by line. */
+/** A request as bytes. `headers` has one entry per line. */
 export function request(url: string, line: string, headers: readonly string[] = [], body?: string | Buffer): Buffer {
   const head = [
     `${line} HTTP/1.1`,
@@ -93,7 +93,7 @@ export function request(url: string, line: string, headers: readonly string[] = 
 export const json = 'Content-Type: application/json'
 export const campaign = JSON.stringify({ node_id: 'a', lease_ttl_ms: 5_000 })
 
-/** The one shape of every error. */
+/** Checks the shape that every error response has. */
 export function expectRefused(answer: Answer | undefined, ...statuses: readonly number[]): void {
   expect(statuses, answer?.text).toContain(answer?.status)
   expect(answer?.body).toMatchObject({ ok: false, message: expect.stringMatching(/./) as string })
@@ -106,7 +106,7 @@ interface Renewing {
   stop(): Promise<void>
 }
 
-/** Keeps renewing a lease, and tells how long the slowest renewal since the last question took. */
+/** Keeps renewing a lease. `slowestMs` returns the duration of the slowest renewal since the last call. */
 export async function renewing(url: string, group: string): Promise<Renewing> {
   const ask = async (action: string, body: object) => {
     const response = await fetch(`${url}/v1/groups/${group}/${action}`, {

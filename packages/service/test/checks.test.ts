@@ -12,36 +12,36 @@ afterAll(() => service.close())
 
 const inherited = ['constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf', 'then', 'length', 'null']
 
-describe('a group', () => {
+describe('group ids', () => {
   const badPaths = [
     ['..', '..'],
-    ['a path up', '../x'],
-    ['an encoded path up', '%2e%2e%2f'],
-    ['a path up that was encoded twice', '%252e%252e%252f'],
+    ['a parent path', '../x'],
+    ['an encoded parent path', '%2e%2e%2f'],
+    ['a parent path that was encoded twice', '%252e%252e%252f'],
     ['an encoded slash', 'a%2fb'],
     ['an encoded backslash', 'a%5cb'],
     ['a NUL', '%00'],
     ['a name before a NUL', 'a%00b'],
     ['a line break', 'a%0d%0aSet-Cookie:%20x=1'],
-    ['a blank', '%20'],
-    ['a blank in front', '%20a'],
+    ['a space', '%20'],
+    ['a leading space', '%20a'],
     ['a letter of another alphabet', '%D0%B0dmin'],
     ['a composed letter', '%C3%A9'],
     ['a decomposed letter', 'e%CC%81'],
     ['overlong UTF-8', '%c0%ae'],
-    ['half of an escape', 'a%2'],
-    ['no escape at all', '%zz'],
-    ['a text from right to left', '%E2%80%AE'],
-    ['a prototype', '__proto__'],
+    ['an incomplete escape', 'a%2'],
+    ['an invalid escape', '%zz'],
+    ['a right-to-left override', '%E2%80%AE'],
+    ['__proto__', '__proto__'],
     ['a semicolon', 'a;b'],
-    ['a star', '*'],
+    ['an asterisk', '*'],
     ['129 letters', 'x'.repeat(129)],
     ['300 letters', 'x'.repeat(300)],
     ['10,000 letters', 'x'.repeat(10_000)],
     ['markup', '%3Cscript%3E'],
   ]
 
-  test.each(badPaths)('is not named with %s', async (_what, id) => {
+  test.each(badPaths)('a request is refused when the group id is %s', async (_what, id) => {
     expectRefused(await send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign)), 400, 404)
     expectRefused(await send(url, request(url, `GET /v1/groups/${id}/leader`)), 400, 404)
     expectRefused(await send(url, request(url, `DELETE /v1/groups/${id}`)), 400, 404)
@@ -57,12 +57,12 @@ describe('a group', () => {
     expectRefused(await send(url, request(url, 'POST /v1/renew', [json], renew)), 400)
   })
 
-  test('is not named with nothing', async () => {
+  test('a request is refused when the group id is empty', async () => {
     expectRefused(await send(url, request(url, 'GET /v1/groups//leader')), 400, 404)
     expectRefused(await send(url, request(url, 'POST /v1/groups', [json], '{"group_id":""}')), 400)
   })
 
-  test.each(['a', 'A.b_c:d@e-1', 'x'.repeat(128), ...inherited])('named %s is like any other', async (id) => {
+  test.each(['a', 'A.b_c:d@e-1', 'x'.repeat(128), ...inherited])('a group named %s works like any other group', async (id) => {
     const before = await send(url, request(url, `GET /v1/groups/${id}/leader`))
     expect(before).toMatchObject({ status: 200, body: { leader: null, highest_term: 0 } })
     expectRefused(await send(url, request(url, `GET /v1/groups/${id}/members`)), 404)
@@ -72,7 +72,7 @@ describe('a group', () => {
     expect(shown).toMatchObject({ status: 200, body: { group: { group_id: id, highest_term: 1 } } })
   })
 
-  test('is another one in capitals', async () => {
+  test('group ids are case-sensitive', async () => {
     const ask = (id: string) => send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign))
     expect(await ask('case')).toMatchObject({ body: { is_leader: true } })
     expect(await ask('CASE')).toMatchObject({ body: { is_leader: true } })
@@ -80,7 +80,7 @@ describe('a group', () => {
   })
 })
 
-describe('a node', () => {
+describe('node ids', () => {
   let groups = 0
   const as = (node_id: unknown, group = `node-${++groups}`) => {
     const body = JSON.stringify({ node_id, lease_ttl_ms: 5_000 })
@@ -89,22 +89,22 @@ describe('a node', () => {
 
   test.each([
     ['nothing', ''],
-    ['a blank', ' '],
-    ['blanks of other widths', '\u2003\u00a0'],
-    ['a blank in front', ' a'],
-    ['a blank behind', 'a '],
+    ['a space', ' '],
+    ['spaces of other widths', '\u2003\u00a0'],
+    ['a leading space', ' a'],
+    ['a trailing space', 'a '],
     ['a NUL', 'a\0'],
     ['a line break', 'a\r\nLEADER b'],
     ['a line separator', 'a\u2028b'],
-    ['an escape of a terminal', '\u001b[2J'],
+    ['a terminal escape sequence', '\u001b[2J'],
     ['a C1 control', 'a\u009b2J'],
-    ['a mark that turns the text around', 'a\u202eb'],
-    ['a blank of no width', 'a\u200bb'],
+    ['a right-to-left override', 'a\u202eb'],
+    ['a zero-width space', 'a\u200bb'],
     ['a soft hyphen', 'a\u00adb'],
     ['a byte order mark', '\ufeffa'],
     ['a decomposed letter', 'e\u0301'],
     ['an Ångström sign', '\u212b'],
-    ['half of a pair', '\ud800'],
+    ['half of a surrogate pair', '\ud800'],
     ['257 bytes', 'x'.repeat(257)],
     ['258 bytes of 129 letters', 'ü'.repeat(129)],
     ['10,000 letters', 'x'.repeat(10_000)],
@@ -112,7 +112,7 @@ describe('a node', () => {
     ['null', null],
     ['a list', ['a']],
     ['an object', { toString: 'a' }],
-  ])('is not named with %s', async (_what, id) => {
+  ])('a campaign is refused when the node id is %s', async (_what, id) => {
     expectRefused(await as(id), 400)
   })
 
@@ -126,7 +126,7 @@ describe('a node', () => {
     'x'.repeat(256),
     '{{7*7}}',
     "a' OR 1",
-  ])('named %s is like any other, and shown as it is', async (id) => {
+  ])('a node named %s works like any other node and is shown unchanged', async (id) => {
     const group = `named-${++groups}`
     expect(await as(id, group)).toMatchObject({ status: 200, body: { is_leader: true, leader: { node_id: id } } })
     expect(await as('a', group)).toMatchObject({ status: 200, body: { is_leader: false } })

@@ -1,9 +1,9 @@
-/** Clients that use groups together, and remember what they asked and heard. */
+/** Clients that share groups and record what they asked and what was answered. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Answer } from './disk/service-process.ts'
 import type { Operation } from './linearizable.ts'
 
-/** What a client asks of its group; undefined if nothing is known of what became of it. */
+/** Sends a call to the client's group. Resolves to undefined if the outcome of the call is unknown. */
 export type Ask = (call: Operation['call'], body?: object) => Promise<Operation['answer']>
 
 export interface Part {
@@ -12,20 +12,20 @@ export interface Part {
   readonly node: string
   readonly ask: Ask
   isOver(): boolean
-  /** Something else after the service was interrupted. */
+  /** A value that changes whenever the service was interrupted. */
   life(): unknown
 }
 
-/** Campaigns, renews, resigns and looks, until it is over. */
+/** Campaigns, renews, resigns, and reads until `isOver` returns true. */
 export async function takePart({ index, node, ask, isOver, life }: Part): Promise<void> {
-  // Those who resign have leases that outlast an interruption.
+  // The clients that resign use leases that outlast an interruption.
   const resigns = index % 3 === 0
   const ttlMs = resigns ? 30_000 : 150 + (index % 5) * 50
   while (!isOver()) {
     const before = life()
     const won = await ask({ type: 'campaign', ttlMs }, { lease_ttl_ms: ttlMs })
     const term = won?.leader?.term
-    // Its own, and not granted: the answer to an earlier campaign was lost.
+    // The client leads without this grant if the answer to an earlier campaign was lost.
     const mine = won?.ok || won?.leader?.node === node
     if (!mine || term === undefined) {
       await delay(5 + (index % 7))
@@ -38,12 +38,12 @@ export async function takePart({ index, node, ask, isOver, life }: Part): Promis
       const renewed = await ask({ type: 'renew', term, ttlMs: extendByMs }, { term, extend_by_ms: extendByMs })
       if (!renewed?.ok) break
     }
-    // A lease that outlives an interruption lasts longer, and others are to come to lead before the next one.
+    // A lease that outlives an interruption lasts longer. Resign, so that others can lead before the next interruption.
     if (resigns || !won?.ok || life() !== before) await ask({ type: 'resign', term }, { term })
   }
 }
 
-/** What a client learns from an answer. */
+/** What a client learns from a response. */
 export function answerOf({ status, body }: Answer): NonNullable<Operation['answer']> {
   const shown = 'leader' in body ? body['leader'] : body['current_leader']
   const leader = shown as { node_id: string; term: number } | null | undefined

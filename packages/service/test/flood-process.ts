@@ -1,4 +1,4 @@
-/** The processes of a scene: a service, its clients, and a bare server. */
+/** The processes of the flood tests: a service, its clients, and a bare server. */
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
@@ -21,7 +21,7 @@ export class FloodProcess {
     return this.child.exitCode !== null || this.child.signalCode !== null
   }
 
-  /** Waits until it has printed this. */
+  /** Waits until the process has printed a match of this pattern. */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.out) ?? pattern.exec(this.error)
@@ -31,7 +31,7 @@ export class FloodProcess {
     }
   }
 
-  /** Ends its input, and gives the JSON that it prints last. */
+  /** Ends the process's standard input and returns the JSON that it prints last. */
   async report(): Promise<unknown> {
     this.child.stdin.end()
     await this.ended()
@@ -43,7 +43,7 @@ export class FloodProcess {
     if (!this.child.stdout.readableEnded) await new Promise((resolve) => this.child.stdout.once('end', resolve))
   }
 
-  /** The most memory that it had, in MB. Undefined once it has ended, or where the system does not say: Linux alone does. */
+  /** The peak memory of the process in MB. Undefined once the process has ended, and on systems other than Linux. */
   get peakRssMb(): number | undefined {
     try {
       const [, kilobytes] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.child.pid}/status`, 'utf8')) ?? []
@@ -60,8 +60,8 @@ export class FloodProcess {
 }
 
 /**
- * How long the main thread of a process could have run so far, and did not get a CPU. A server that works all the time waits
- * for one much longer than a bare server that sleeps in between. 0 where the system does not say: Linux alone does.
+ * The time in which the main thread of a process could have run so far but did not get a CPU. A server that is always
+ * busy waits for a CPU much longer than a bare server that sleeps in between. 0 on systems other than Linux.
  */
 export function waitedForCpuMs(pid: number | undefined): number {
   try {

@@ -1,4 +1,4 @@
-/** A service under attack, with honest clients and a bare server beside it. Each is a process. */
+/** A service under attack, with honest clients and a bare server beside it. Each is a separate process. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { freePort } from '../../../test/servers/free-port.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from './auth/tokens.ts'
 import { FloodProcess, passed, waitedForCpuMs } from './flood-process.ts'
 
-/** Every attack that `attack.mjs` knows. */
+/** Every attack that `attack.mjs` implements. */
 export const attacks = [
   'fanout',
   'flapping',
@@ -26,18 +26,18 @@ export const attacks = [
   'members',
 ] as const
 export type Attack = (typeof attacks)[number] | 'none'
-/** Which replica of three is attacked. */
+/** Which of the three replicas is attacked. */
 export type Target = 'active' | 'follower'
 
 /** What one honest client saw. */
 export interface Honest {
-  /** The replica that it asks: the one that is attacked, or a follower that is not. */
+  /** The replica that the client calls: the attacked one, or a follower that is not attacked. */
   readonly through: 'attacked' | 'follower'
   readonly p50Ms: number
   readonly p99Ms: number
   readonly maxMs: number
   readonly leasesLost: number
-  /** Answers to it, by status; 0: it got none. */
+  /** The number of responses to this client by status. Status 0 counts calls without a response. */
   readonly statuses: Readonly<Record<string, number>>
   readonly bareP99Ms: number
   readonly bareMaxMs: number
@@ -45,32 +45,34 @@ export interface Honest {
 
 export interface Measured {
   readonly attack: Attack
-  /** With three replicas there are two. */
+  /** One client, or two when there are three replicas. */
   readonly honest: readonly Honest[]
-  /** The most memory that a process of the service had. Undefined where the system does not say. */
+  /** The peak memory of any process of the service. Undefined on systems that do not report it. */
   readonly peakRssMb: number | undefined
-  /** Whether every process of the service still runs. */
+  /** Whether every process of the service is still running. */
   readonly survived: boolean
-  /** Answers to the attacker, by status. */
+  /** The number of responses to the attacker by status. */
   readonly answered: Readonly<Record<string, number>>
-  /** The metrics of the attacked process afterwards. */
+  /** The metrics of the attacked process after the attack. */
   readonly metrics: string
-  /** The part of the time in which a process of the service could not run because others had the CPUs: of the worst one. */
+  /**
+   * The part of the time in which the most starved process of the service could not run because others had the CPUs.
+   */
   readonly starved: number
-  /** Of the machine, over the last minute. */
+  /** The load of the machine over the last minute. */
   readonly load: number
 }
 
 export interface SceneOptions {
   /** How long the attack lasts once it has begun. */
   readonly forMs: number
-  /** The heap of each process of the service. Default: that of Node. */
+  /** The heap size of each process of the service. Default: that of Node. */
   readonly heapMb?: number
-  /** Flags of `tenure serve`. */
+  /** Flags for `tenure serve`. */
   readonly flags?: readonly string[]
-  /** Another build of the command. */
+  /** The path of another build of the command. */
   readonly program?: string
-  /** Three replicas on this storage, instead of one process on a directory. */
+  /** Runs three replicas on this storage instead of one process on a directory. */
   readonly replicas?: { readonly store: string; readonly target: Target }
 }
 
@@ -80,13 +82,13 @@ const bareServer = `require('node:http').createServer((_, answer) => answer.end(
 })`
 const path = (name: string) => join(import.meta.dirname, name)
 
-/** A process of the service, and where it is reached. */
+/** A process of the service and its URL. */
 interface Served {
   readonly process: FloodProcess
   readonly url: string
 }
 
-/** Attacks a service for a while, and measures what honest clients see meanwhile. */
+/** Attacks a service for a while and measures what honest clients see meanwhile. */
 export async function measure(attack: Attack, options: SceneOptions): Promise<Measured> {
   const keys = ecKeys()
   const tokenFor = (sub: string, tenure: object) =>
@@ -118,7 +120,7 @@ export async function measure(attack: Attack, options: SceneOptions): Promise<Me
       const name = `honest-${index}`
       return run(path('honest.mjs'), url, bareUrl, tokenFor(name, { groups: ['other-*'] }), name)
     })
-    // They lead before the attack begins.
+    // The honest clients lead before the attack begins.
     await Promise.all(clients.map((client) => client.until(/ready/)))
     const mine = { groups: ['mine-*'], nodePrefix: 'attacker' }
     const attacker = run(path('attack.mjs'), attack, attacked.url, tokenFor('attacker', mine))
@@ -149,7 +151,7 @@ export async function measure(attack: Attack, options: SceneOptions): Promise<Me
   }
 }
 
-/** One process on a directory, or three replicas once all of them know which one is active. */
+/** Starts one process on a directory, or three replicas. Resolves once all of them know the active replica. */
 async function startServices(
   serve: (...kept: readonly string[]) => Promise<Served>,
   { replicas }: SceneOptions,

@@ -1,5 +1,5 @@
-// Floods a service: flood.mjs URL CONNECTIONS BODY_FILE [TOKEN]. Each connection sends the body to POST /v1/renew again as
-// soon as it has an answer. Ends with standard input, and prints how many answers there were by status.
+// Floods a service: flood.mjs URL CONNECTIONS BODY_FILE [TOKEN]. Each connection sends the body to POST /v1/renew again
+// as soon as it has a response. It ends when standard input ends, and then prints the number of responses by status.
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 

@@ -1,6 +1,6 @@
-// A client as it should be: honest.mjs URL BARE TOKEN NAME. It renews one lease every 20 ms, whether or not the last renewal was
-// answered, and asks a bare server as often. A line of standard input begins the measurement, its end ends it and prints
-// what was seen.
+// A well-behaved client: honest.mjs URL BARE TOKEN NAME. It renews one lease every 20 ms, whether or not the last
+// renewal was answered, and calls a bare server at the same rate. A line on standard input starts the measurement. The
+// end of standard input stops the measurement and prints the results.
 import { Agent, request } from 'node:http'
 
 const [, , url = '', bare = '', token = '', node = ''] = process.argv
@@ -14,13 +14,13 @@ const statuses = {}
 const renewalsMs = []
 /** @type {number[]} */
 const bareMs = []
-/** When the renewals were sent that are not answered yet. */
+/** The send times of renewals that are not answered yet. */
 const underWay = /** @type {Set<number>} */ (new Set())
 let leasesLost = 0
 let term = 0
 let isRunning = true
 
-/** A few connections that stay open, as those of a pool. */
+/** A few connections that stay open, like those of a pool. */
 function newAgent() {
   return new Agent({ keepAlive: true, maxSockets: 4, scheduling: 'fifo' })
 }
@@ -81,7 +81,7 @@ async function look() {
 await campaign()
 await Promise.all(Array.from({ length: 4 }, () => Promise.all([renew(), look()])))
 console.log('ready')
-// What it saw before is not what is measured.
+// Discard everything measured before this moment.
 process.stdin.on('data', () => {
   renewalsMs.length = 0
   underWay.clear()

@@ -8,7 +8,7 @@ const refused = (term: number, node: string): Answer => ({ ok: false, leader: { 
 const nobody: Answer = { ok: false, leader: null }
 const lost = undefined
 
-/** `[sent, answered, node, call, answer]`, in words: `a campaigns`, `a renews 1`, `a resigns 1`, `a asks`. */
+/** `[sent, answered, words, answer]`, where the words are `a campaigns`, `a renews 1`, `a resigns 1`, or `a asks`. */
 function history(...lines: [number, number, string, Answer][]): Operation[] {
   return lines.map(([sentMs, answeredMs, words, answer]) => {
     const [node = '', verb, term = '0'] = words.split(' ')
@@ -24,10 +24,10 @@ function history(...lines: [number, number, string, Answer][]): Operation[] {
   })
 }
 
-describe('these histories are explained:', () => {
+describe('histories that are linearizable', () => {
   test.each([
     [
-      'one after the other, with an end by time',
+      'calls one after the other, with a lease that expires',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
         [2, 3, 'b campaigns', refused(1, 'a')],
@@ -37,11 +37,11 @@ describe('these histories are explained:', () => {
       ),
     ],
     [
-      'two at once, of which the one that was sent later won',
+      'two concurrent campaigns of which the later one won',
       history([0, 10, 'a campaigns', refused(1, 'b')], [5, 9, 'b campaigns', ok(1, 'b')]),
     ],
     [
-      'a resignation, and a second one of the same term',
+      'a resignation that is repeated for the same term',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
         [2, 3, 'a resigns 1', ok(1, 'a')],
@@ -51,7 +51,7 @@ describe('these histories are explained:', () => {
       ),
     ],
     [
-      'a resignation without an answer that was carried out',
+      'a resignation that took effect without an answer',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
         [2, 10, 'a resigns 1', lost],
@@ -60,7 +60,7 @@ describe('these histories are explained:', () => {
       ),
     ],
     [
-      'a grant without an answer that others saw',
+      'a grant without an answer that other clients observed',
       history(
         [0, 1, 'a campaigns', lost],
         [2, 3, 'b campaigns', refused(1, 'a')],
@@ -68,7 +68,7 @@ describe('these histories are explained:', () => {
       ),
     ],
     [
-      'a grant without an answer that others saw, and its end within the time of a question',
+      'a grant without an answer that ended during a concurrent read',
       history(
         [0, 1, 'a campaigns', lost],
         [2, 20, 'b campaigns', refused(1, 'a')],
@@ -76,13 +76,13 @@ describe('these histories are explained:', () => {
         [25, 30, 'a resigns 1', ok(1, 'a')],
       ),
     ],
-    ['a term that nobody saw', history([0, 1, 'a campaigns', lost], [102, 103, 'b campaigns', ok(2, 'b')])],
-  ])('%s', (_name, operations) => {
+    ['a term that nobody observed', history([0, 1, 'a campaigns', lost], [102, 103, 'b campaigns', ok(2, 'b')])],
+  ])('the checker accepts %s', (_name, operations) => {
     expect(unexplained(operations)).toBeUndefined()
   })
 })
 
-describe('these are not:', () => {
+describe('histories that are not linearizable', () => {
   test.each([
     [
       'a term that is granted twice',
@@ -92,9 +92,9 @@ describe('these are not:', () => {
       'a term below one that was granted',
       history([0, 1, 'a campaigns', ok(5, 'a')], [200, 201, 'b campaigns', ok(4, 'b')]),
     ],
-    ['two who lead at the same time', history([0, 1, 'a campaigns', ok(1, 'a')], [50, 51, 'b campaigns', ok(2, 'b')])],
+    ['two leaders at the same time', history([0, 1, 'a campaigns', ok(1, 'a')], [50, 51, 'b campaigns', ok(2, 'b')])],
     [
-      'another who leads before a renewed lease is over',
+      'a new leader before a renewed lease has ended',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
         [90, 91, 'a renews 1', ok(1, 'a')],
@@ -103,11 +103,11 @@ describe('these are not:', () => {
     ],
     ['a grant that is forgotten', history([0, 1, 'a campaigns', ok(1, 'a')], [2, 3, 'b asks', nobody])],
     [
-      'a term that is renewed after its holder was told of its end',
+      'a renewal of a term after its holder resigned it',
       history([0, 1, 'a campaigns', ok(1, 'a')], [2, 3, 'a resigns 1', ok(1, 'a')], [4, 5, 'a renews 1', ok(1, 'a')]),
     ],
     [
-      'a term that is seen after anybody was told of its end',
+      'a term that is observed after a read reported its end',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
         [101, 102, 'b asks', nobody],
@@ -115,15 +115,15 @@ describe('these are not:', () => {
       ),
     ],
     [
-      'a holder whose renewal is refused in time',
+      'a refused renewal of a live lease',
       history([0, 1, 'a campaigns', ok(1, 'a')], [50, 51, 'a renews 1', nobody]),
     ],
     [
-      'a resignation without an answer that was carried out before it was sent',
+      'a resignation without an answer that took effect before it was sent',
       history([0, 1, 'a campaigns', ok(1, 'a')], [2, 3, 'b campaigns', ok(2, 'b')], [4, 5, 'a resigns 1', lost]),
     ],
     [
-      'a resignation without an answer that was carried out after its service was gone',
+      'a resignation without an answer that took effect after its service was gone',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
         [2, 3, 'a resigns 1', lost],
@@ -131,7 +131,7 @@ describe('these are not:', () => {
         [6, 7, 'b campaigns', ok(2, 'b')],
       ),
     ],
-  ])('%s', (_name, operations) => {
+  ])('the checker rejects %s', (_name, operations) => {
     expect(unexplained(operations)).toMatch(/No order explains/)
   })
 })

@@ -1,18 +1,22 @@
 /**
- * Whether a recorded history of one group could have come from a service that does one thing at a time.
+ * Checks whether a recorded history of one group could have come from a service that does one thing at a time.
  *
- * The model is a single lease: the highest term, its holder, and whether it is live. Each operation took effect at one
- * moment between its sending and its answer; one without an answer before its sender learned that there would be none,
- * or never. The search goes through all orders that allow (Wing and Gong), as early in time as each can be.
+ * The model is a single lease: the highest term, its holder, and whether the lease is live. Each operation took effect
+ * at one moment between its sending and its answer. An operation without an answer took effect before its sender
+ * learned that there would be none, or never. The search tries all orders that these bounds allow (Wing and Gong), and
+ * places each operation as early in time as possible.
  *
- * Time enters in one place: a live lease can end by itself at any moment that is not before `sent + duration` of any
- * grant or renewal that took effect in its term. That is sound, because the service counts from when it was asked,
- * which is after the sending, and after a restart it counts anew. When it must end is not part of it: that would be a
- * question of speed.
+ * Time matters in one place: a live lease can end by itself at any moment that is not before `sent + duration` of any
+ * grant or renewal that took effect in its term. That is sound, because the service counts from the moment when it was
+ * asked, which is after the sending, and it counts again from the start after a restart. The checker does not check
+ * when a lease must end, because that is a question of speed.
  */
 export interface Operation {
   readonly sentMs: number
-  /** Without an answer: when it was certain that nothing more would be done, because the service was gone. */
+  /**
+   * For an operation without an answer: when it was certain that it could no longer take effect, because the service
+   * was gone.
+   */
   readonly answeredMs: number
   readonly node: string
   readonly call:
@@ -20,7 +24,7 @@ export interface Operation {
     | { readonly type: 'renew'; readonly term: number; readonly ttlMs: number }
     | { readonly type: 'resign'; readonly term: number }
     | { readonly type: 'leader' }
-  /** `leader` is who leads according to the answer. Undefined: nothing is known. */
+  /** `leader` is the leader according to the answer. Undefined: the outcome is unknown. */
   readonly answer: { readonly ok: boolean; readonly leader: Holder | null | undefined } | undefined
 }
 
@@ -33,7 +37,7 @@ interface State {
   readonly term: number
   readonly node: string
   readonly live: boolean
-  /** It may not end by itself before. */
+  /** The lease may not end by itself before this moment. */
   readonly untilMs: number
   /** The moment of the last operation. */
   readonly nowMs: number
@@ -41,13 +45,13 @@ interface State {
 
 export interface CheckOptions {
   /**
-   * Whether a call may be carried out twice, because a replica that passed it on sent it again. Then a campaign may have
-   * won a term that ran out before its answer, of which its sender never heard. Default: no.
+   * Whether a call may take effect twice, because a replica that forwarded it sent it again. In that case a campaign
+   * may have won a term that expired before its answer and of which its sender never heard. Default: false.
    */
   readonly repeats?: boolean
 }
 
-/** Says what cannot be explained, or nothing. */
+/** Returns a description of the answers that no order explains, or undefined if the history is linearizable. */
 export function unexplained(history: readonly Operation[], { repeats = false }: CheckOptions = {}): string | undefined {
   const answered = history.filter(({ answer }) => answer).sort((a, b) => a.sentMs - b.sentMs)
   const unanswered = guesses(history, repeats).sort((a, b) => a.sentMs - b.sentMs)
@@ -67,11 +71,11 @@ export function unexplained(history: readonly Operation[], { repeats = false }: 
   return `No order explains these answers:\n${around.map((one) => JSON.stringify(one)).join('\n')}`
 }
 
-/** How far an order has come. */
+/** A state of the search: the operations that are already placed in the order. */
 interface Place {
-  /** All answers before are in it. */
+  /** All answered operations before this index are placed. */
   readonly first: number
-  /** Behind that, these are too. */
+  /** The indexes after `first` that are placed too. */
   readonly done: readonly number[]
   readonly state: State
 }
@@ -101,14 +105,14 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
     const state = operation && operation.sentMs <= firstAnswerMs ? effect(operation, place.state) : undefined
     if (!state) continue
     const placed = after(place, index, state)
-    // What changes nothing takes nothing from those who were answered, or gone, after it was sent.
+    // An operation that changes nothing does not constrain operations that were answered, or gone, after it was sent.
     if (sameLease(state, place.state) && state.nowMs <= firstGoneMs) return [placed]
     places.push(placed)
   }
   return places
 }
 
-/** Most of what was not answered is of terms long past, and is asked for at every step. */
+/** Most unanswered operations belong to terms long past. This check is cheap because it runs at every step. */
 function isOfAnotherTerm({ call, answer }: Operation, { term }: State): boolean {
   return call.type === 'resign' ? call.term !== term : (answer?.leader?.term ?? Infinity) <= term
 }
@@ -124,7 +128,7 @@ function sameLease(one: State, other: State): boolean {
   return one.term === other.term && one.live === other.live && one.untilMs === other.untilMs
 }
 
-/** The state after it, or undefined if it cannot have had this answer here. */
+/** The state after the operation, or undefined if the operation cannot have had this answer in this state. */
 function effect(operation: Operation, before: State): State | undefined {
   for (const state of [before, ...expired(before)]) {
     const nowMs = Math.max(state.nowMs, operation.sentMs)
@@ -167,9 +171,9 @@ function applied({ call, node, answer, sentMs }: Operation, state: State): State
 }
 
 /**
- * What may have been done without an answer, where that makes a difference to anybody: resignations, and the campaigns
- * of nodes that somebody saw in a term of which no grant was answered. A renewal only makes a lease longer, and nothing
- * asks for that.
+ * The operations that may have taken effect without an answer and that anyone could notice: resignations, and campaigns
+ * of nodes that were observed in a term of which no grant was answered. A renewal only makes a lease longer, which no
+ * answer depends on.
  */
 function guesses(history: readonly Operation[], repeats: boolean): Operation[] {
   const granted = new Map<number, number>()
@@ -181,7 +185,7 @@ function guesses(history: readonly Operation[], repeats: boolean): Operation[] {
     seen.set(leader.term, { ...leader, byMs })
     if (call.type === 'campaign' && answer.ok) granted.set(leader.term, sentMs)
   }
-  // Each was granted after all terms below it, and before anybody saw it.
+  // Each of these terms was granted after all terms below it and before anyone observed it.
   const orphans = [...seen.values()]
     .filter(({ term }) => !granted.has(term))
     .map((orphan) => ({

@@ -5,11 +5,13 @@ import { jsonType } from '../src/http/head.ts'
 import { isQuicklyParsed } from '../src/http/json.ts'
 import { serve } from './served.ts'
 
-/** What is read from a request, each with pieces of which a long input may be made, and an end that does not match. */
+/**
+ * The functions that read parts of a request. `pieces` are repeated to build a long input that ends without a match.
+ */
 const readers: Readonly<Record<string, { read(text: string): unknown; pieces: readonly string[] }>> = {
-  'what cannot be seen': { read: (text) => unseenCharacter.test(text), pieces: ['a', ' ', 'é', '\ud800'] },
-  'the id of a node': { read: isSoundNodeId, pieces: ['a', ' ', 'e\u0301', '\u0301\u0323', '\u1100\u1161'] },
-  'the type of a body': {
+  'the check for invisible characters': { read: (text) => unseenCharacter.test(text), pieces: ['a', ' ', 'é', '\ud800'] },
+  'the check of a node id': { read: isSoundNodeId, pieces: ['a', ' ', 'e\u0301', '\u0301\u0323', '\u1100\u1161'] },
+  'the check of a content type': {
     read: (text) => [
       jsonType.test(text),
       jsonType.test(`application/json${text}`),
@@ -17,14 +19,17 @@ const readers: Readonly<Record<string, { read(text: string): unknown; pieces: re
     ],
     pieces: [' ', '\t ', 'a', '"', ' ;'],
   },
-  'a cursor': { read: (text) => newFeed().find(text), pieces: ['0', '1.', 'a', '.', '9'] },
-  'the shape of a body': {
+  'the parser of a cursor': { read: (text) => newFeed().find(text), pieces: ['0', '1.', 'a', '.', '9'] },
+  'the check of the shape of a body': {
     read: (text) => isQuicklyParsed(Buffer.from(text)),
     pieces: ['"', '\\', '\\"', '"a",', '[]', '{}', ' '],
   },
 }
 
-/** What it takes to read so many pieces, and ten times as many. A machine that is busy may need several looks to tell. */
+/**
+ * The time to read `count` pieces and ten times as many. Measures up to ten times, because a busy machine distorts
+ * single measurements.
+ */
 function timesMs(read: (text: string) => unknown, piece: string, count: number): { short: number; long: number } {
   let times = lookMs(read, piece, count)
   for (let look = 1; look < 10 && !isLinear(times); look += 1) times = lookMs(read, piece, count)
@@ -45,16 +50,16 @@ function lookMs(read: (text: string) => unknown, piece: string, count: number): 
   return { short: fastest(`${piece.repeat(count)}!`), long: fastest(`${piece.repeat(10 * count)}!`) }
 }
 
-// One that is quadratic takes a hundred times as long. Below a millisecond no clock tells.
+// A quadratic reader takes a hundred times as long. Times below a millisecond are too short to compare.
 const isLinear = ({ short, long }: { short: number; long: number }) => long < Math.max(2, 30 * short)
 
 describe.each(Object.entries(readers))('%s', (_what, { read, pieces }) => {
-  test.each(pieces)('takes ten times as long to read for ten times as many of %j', (piece) => {
+  test.each(pieces)('reading takes linear time for input made of %j', (piece) => {
     expect(timesMs(read, piece, 10_000)).toSatisfy(isLinear)
   })
 })
 
-test('every pattern in the document of the service takes ten times as long for ten times as much', async () => {
+test('every pattern in the OpenAPI document takes linear time', async () => {
   const service = await serve()
   const text = await (await fetch(`${service.url}/openapi.json`)).text()
   await service.close()
@@ -73,6 +78,6 @@ test('every pattern in the document of the service takes ten times as long for t
   }
 })
 
-test('this test knows a pattern that is not linear', () => {
+test('the check for linear time rejects a quadratic pattern', () => {
   expect(lookMs((text) => /a+x/.test(text), 'a', 1_500)).not.toSatisfy(isLinear)
 })

@@ -1,6 +1,6 @@
 import type { LeaseView } from '../src/groups/groups.ts'
 
-/** A lease as others see it. */
+/** A lease as others observe it. */
 export const sampleLease: LeaseView = {
   nodeId: 'a',
   attempt: 'one',

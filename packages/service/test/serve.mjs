@@ -1,7 +1,7 @@
-// The service in a process of its own: serve.mjs PLACE PORT [ADVERTISE]. It prints its address once it answers.
-// PLACE is a directory, or the URL of a server that replicas share: such a replica logs to standard error.
-// TENURE_SERVICE names another build of it, MAX_TTL_MS a longest lease other than a minute, METRICS_GROUP a group that has
-// metrics of its own.
+// Runs the service in a separate process: serve.mjs PLACE PORT [ADVERTISE]. It prints its URL once it is ready. PLACE
+// is a directory, or the URL of a server that replicas share. A replica logs to standard error. TENURE_SERVICE names
+// another build of the service, MAX_TTL_MS sets a longest lease other than a minute, and METRICS_GROUP names a group
+// that has its own metrics.
 /** @type {typeof import('@tenure/service')} */
 const { createLogger, startService } = await import(process.env['TENURE_SERVICE'] ?? '@tenure/service')
 

@@ -1,13 +1,13 @@
-/** The service that a suite asks: on a directory, or wherever else its cases are to hold. */
+/** Starts the service that a suite calls: on a directory, or wherever else the suite's cases must hold. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { startService, type RunningService, type ServiceOptions } from '../src/index.ts'
 
-/** What a case says of its service. Where its data are is not its business. */
+/** The options that a case sets for its service. The location of the data is not up to the case. */
 export interface ServeOptions extends Omit<ServiceOptions, 'data' | 'store' | 'advertise' | 'logger'> {
-  /** Called with each line that it logs. */
+  /** Called with each log line. */
   readonly onLine?: ((line: string) => void) | undefined
 }
 
@@ -17,8 +17,8 @@ export interface Served extends Pick<RunningService, 'url' | 'clusterId' | 'relo
 }
 
 /**
- * By which process connections are answered where there are several: by any of them, or all by one, for cases about what
- * each has for itself, such as limits and figures.
+ * Which process answers a connection when there are several: any of them, or always the same one. Cases about limits
+ * and metrics use one process, because each process has its own.
  */
 export type Entry = 'any' | 'one'
 
@@ -49,22 +49,22 @@ const onDirectory: ServicePlace = async ({ onLine, ...options }) => {
 
 let place = onDirectory
 
-/** Starts a service on a free port, with data of its own. */
+/** Starts a service on a free port with its own data. */
 export function serve(options: ServeOptions = {}, entry: Entry = 'any'): Promise<Served> {
   return place(options, entry)
 }
 
-/** From now on services are started there; without an argument, on directories again. */
+/** Starts later services at this place. Without an argument, services run on directories again. */
 export function servePlace(other: ServicePlace = onDirectory): void {
   place = other
 }
 
-/** For cases that hold for one process alone. Each says why. */
+/** Whether the service is a single process. Each case that depends on this says why. */
 export function isOneProcess(): boolean {
   return place === onDirectory
 }
 
-/** A figure of all processes together. */
+/** The sum of a metric over all processes. */
 export async function figureOf({ entries }: Pick<Served, 'entries'>, name: string): Promise<number> {
   const figures = entries.map(async (url) => {
     const text = await (await fetch(`${url}/metrics`)).text()

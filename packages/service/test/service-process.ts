@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { end } from '../../../test/servers/process.ts'
 
-/** The service in a process of its own, as it was built. */
+/** The built service in a separate process. */
 export interface ServiceProcess {
   readonly url: string
   kill(): Promise<void>
 }
 
-/** Starts it for one test, on a free port unless one is given. It ends with the test. */
+/** Starts the service for one test. By default it listens on a free port. It ends with the test. */
 export async function serveProcess(directory: string, port = 0): Promise<ServiceProcess> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'serve.mjs'), directory, String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -24,21 +24,21 @@ export async function serveProcess(directory: string, port = 0): Promise<Service
   return { url: String(said[0]).trim(), kill }
 }
 
-/** A folder that is gone after the test. */
+/** A directory that is removed after the test. */
 export function newDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-watch-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   return directory
 }
 
-/** Sends JSON, and gives what is answered. */
+/** Sends JSON and returns the response body. */
 export async function post(url: string, body: object): Promise<Record<string, unknown>> {
   const headers = { 'content-type': 'application/json' }
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
   return (await response.json()) as Record<string, unknown>
 }
 
-/** A figure of the service. */
+/** The value of a metric of the service. */
 export async function figure(url: string, name: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])

@@ -8,7 +8,7 @@ import { audience, ecKeys, issuer, jwkOf } from './auth/tokens.ts'
 const { publicKey } = ecKeys()
 
 test.each(['0.0.0.0', '::', '192.0.2.1', '10.0.0.1', '::ffff:10.0.0.1'])(
-  'without authentication the service does not listen on %s',
+  'the service refuses to listen on %s without authentication',
   async (host) => {
     const started = startTestService(() => ({ host }))
     const rule = 'without authentication the service listens on loopback only (127.0.0.1, ::1, or localhost).'
@@ -17,13 +17,13 @@ test.each(['0.0.0.0', '::', '192.0.2.1', '10.0.0.1', '::ffff:10.0.0.1'])(
   },
 )
 
-test.each(['127.0.0.1', 'localhost', '127.0.0.2'])('without authentication the service listens on %s', async (host) => {
+test.each(['127.0.0.1', 'localhost', '127.0.0.2'])('the service listens on %s without authentication', async (host) => {
   const service = await startTestService(() => ({ host }))
   expect(await ask(service.url, undefined, 'GET', '/v1/groups')).toMatchObject({ status: 200 })
   await service.close()
 })
 
-test('with authentication the service listens everywhere, and warns of tokens without TLS', async () => {
+test('the service listens on any address with authentication, and warns about tokens without TLS', async () => {
   const service = await startTestService((write) => ({
     host: '0.0.0.0',
     authentication: { jwt: { keysFile: write('keys.json', jwkOf(publicKey)), issuer, audience } },
@@ -34,20 +34,20 @@ test('with authentication the service listens everywhere, and warns of tokens wi
 })
 
 test.each<[string, object, RegExp]>([
-  ['nothing to go by', {}, /authentication is empty/],
-  ['no issuer', { jwt: { issuer: '' } }, /authentication\.jwt\.issuer is ""/],
+  ['no method', {}, /authentication is empty/],
+  ['an empty issuer', { jwt: { issuer: '' } }, /authentication\.jwt\.issuer is ""/],
   ['no audience', { jwt: { audience: undefined } }, /authentication\.jwt\.audience is undefined/],
   [
-    'a tolerance of a minute',
+    'a clock tolerance of a minute',
     { jwt: { clockToleranceMs: 60_000 } },
     /clockToleranceMs is 60000; it must be 0 to 30000/,
   ],
-  ['no life', { jwt: { maxLifetimeMs: 0 } }, /maxLifetimeMs is 0/],
-  ['a life without end', { jwt: { maxLifetimeMs: Infinity } }, /maxLifetimeMs is Infinity/],
-  ['a life that is no number', { jwt: { maxLifetimeMs: Number.NaN } }, /maxLifetimeMs is NaN/],
-  ['a file that is not there', { jwt: { keysFile: 'missing.json' } }, /authentication\.jwt\.keysFile: ENOENT/],
-  ['certificates without authorities', { certificates: { rightsFile: 'x' } }, /needs tls\.clientCaFile/],
-])('authentication with %s is refused', async (_what, { jwt, ...rest }: { jwt?: object }, message) => {
+  ['a maximum lifetime of zero', { jwt: { maxLifetimeMs: 0 } }, /maxLifetimeMs is 0/],
+  ['an infinite maximum lifetime', { jwt: { maxLifetimeMs: Infinity } }, /maxLifetimeMs is Infinity/],
+  ['a maximum lifetime that is not a number', { jwt: { maxLifetimeMs: Number.NaN } }, /maxLifetimeMs is NaN/],
+  ['a missing keys file', { jwt: { keysFile: 'missing.json' } }, /authentication\.jwt\.keysFile: ENOENT/],
+  ['certificates but no client CA file', { certificates: { rightsFile: 'x' } }, /needs tls\.clientCaFile/],
+])('the service refuses authentication with %s', async (_what, { jwt, ...rest }: { jwt?: object }, message) => {
   const started = startTestService((write) => {
     const sound = { keysFile: write('keys.json', jwkOf(publicKey)), issuer, audience }
     return { authentication: { ...(jwt && { jwt: { ...sound, ...jwt } }), ...rest } }
@@ -55,7 +55,7 @@ test.each<[string, object, RegExp]>([
   await expect(started).rejects.toThrow(message)
 })
 
-test('authorities of certificates that mean nothing are refused', async () => {
+test('the service refuses a client CA file without certificate authentication', async () => {
   const { cert, key } = makeCertificate()
   const started = startTestService((write) => ({
     tls: {
@@ -71,7 +71,7 @@ test.each([
   [0o644, 1],
   [0o600, 0],
   [0o640, 0],
-])('a key that is readable as %o is warned of, as often as it is read', async (mode, warnings) => {
+])('the service warns about a key file with mode %o each time it reads the key, if others can read it', async (mode, warnings) => {
   const { cert, key } = makeCertificate()
   let keyFile = ''
   const service = await startTestService((write) => {
@@ -86,7 +86,7 @@ test.each([
   expect(warned()).toHaveLength(2 * warnings)
 })
 
-test('half of a public key beside a whole one is refused', async () => {
+test('the service refuses a keys file with an incomplete PEM block', async () => {
   const pem = String(publicKey.export({ type: 'spki', format: 'pem' }))
   const started = startTestService((write) => {
     const keysFile = write('keys.pem', pem + pem.slice(0, 60))

@@ -3,7 +3,7 @@ import { ask as askUrl, startTestService, type Answer, type TestService } from '
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from './tokens.ts'
 
 const { publicKey, privateKey } = ecKeys()
-// One key only: tokens need not name it.
+// There is only one key, so tokens need not name it.
 const token = (sub: string, tenure: object) => signed({ alg: 'ES256' }, claimsOf(sub, { tenure }), privateKey)
 const a = token('node-a', { groups: ['payments-*', 'shared'] })
 const b = token('node-b', { groups: ['billing-*', 'shared'] })
@@ -29,8 +29,8 @@ const leaderOf = async (group: string) => (await ask(reader, 'GET', `/v1/groups/
 let groups = 0
 const newGroup = (prefix: string) => `${prefix}-${++groups}`
 
-describe('a node', () => {
-  test('speaks for itself in the groups of its token', async () => {
+describe('nodes', () => {
+  test('a node acts for itself in the groups of its token', async () => {
     const group = newGroup('payments')
     expect(await campaign(a, group, 'node-a')).toMatchObject({ status: 200, body: { is_leader: true } })
     const held = { node_id: 'node-a', term: 1 }
@@ -41,14 +41,14 @@ describe('a node', () => {
     expect(await ask(a, 'POST', `/v1/groups/${group}/resign`, held)).toMatchObject({ status: 200 })
   })
 
-  test('speaks for the node that its token names, and then not for its subject', async () => {
+  test('a node acts as the node that its token names, and not as its subject', async () => {
     const other = token('machine-7', { node: 'node-7', groups: ['payments-*'] })
     const group = newGroup('payments')
     expect(await campaign(other, group, 'machine-7')).toMatchObject(forbidden)
     expect(await campaign(other, group, 'node-7')).toMatchObject({ status: 200 })
   })
 
-  test('speaks for the nodes that begin as its token says, and for no other', async () => {
+  test('a token with a node prefix acts only for nodes with that prefix', async () => {
     const controller = token('controller-east', { nodePrefix: 'east/', groups: ['payments-*'] })
     const group = newGroup('payments')
     for (const node of ['west/web-0', 'east', 'controller-east', 'North/east/web-0']) {
@@ -66,7 +66,7 @@ describe('a node', () => {
     ['renew', { term: 1, extend_by_ms: 120_000 }],
     ['resign', { term: 1 }],
     ['heartbeat', {}],
-  ])('cannot %s for another one, even as a member of the same group', async (action, body) => {
+  ])('a node cannot %s for another node, even as a member of the same group', async (action, body) => {
     await campaign(a, 'shared', 'node-a', { request_id: 'one' })
     const before = await leaderOf('shared')
     expect(before).toMatchObject({ node_id: 'node-a', term: 1 })
@@ -84,11 +84,11 @@ describe('a node', () => {
     expect(members.body['members']).toMatchObject([{ node_id: 'node-a' }])
   })
 
-  test('cannot make another one look alive by a watch, in one group or in many', async () => {
+  test('a node cannot make another node look alive with a watch, in one group or in many', async () => {
     const [own, foreign] = [newGroup('payments'), newGroup('billing')]
     await campaign(a, own, 'node-a')
     expect(await ask(a, 'GET', `/v1/groups/${own}/watch?node_id=node-b`)).toMatchObject(forbidden)
-    // A reader sees a group without being able to take part in it.
+    // A reader can see a group but cannot take part in it.
     expect(await ask(reader, 'GET', `/v1/groups/${own}/watch?node_id=node-a`)).toMatchObject(forbidden)
     expect(await ask(a, 'GET', `/v1/watch?groups=${own},${foreign}&node_id=node-a`)).toMatchObject(forbidden)
     expect(await ask(a, 'GET', `/v1/groups/${own}/watch?node_id=node-a`)).toMatchObject({ status: 200 })
@@ -96,7 +96,7 @@ describe('a node', () => {
     expect(body['members']).toMatchObject([{ node_id: 'node-a' }])
   })
 
-  test('cannot renew for another one in a batch', async () => {
+  test('a node cannot renew for another node in a batch', async () => {
     const group = newGroup('billing')
     await campaign(b, group, 'node-b')
     const renewals = [{ group_id: group, term: 1, extend_by_ms: 60_000 }]
@@ -109,7 +109,7 @@ describe('a node', () => {
     expect(await ask(a, 'POST', '/v1/renew', { node_id: 'node-a', renewals })).toMatchObject({ body: refused })
   })
 
-  test('sees nothing of groups that it may not join, not even whether they are there', async () => {
+  test('a node cannot see groups that it may not join, nor whether they exist', async () => {
     const group = newGroup('billing')
     await campaign(b, group, 'node-b')
     const absent = newGroup('billing')
@@ -124,7 +124,7 @@ describe('a node', () => {
     expect(await ask(b, 'GET', `/v1/groups/${group}/leader`)).toMatchObject({ status: 200 })
   })
 
-  test('gets a list of its own groups, in pages that name no others', async () => {
+  test('a node gets a list of its own groups, in pages that name no others', async () => {
     for (const name of ['billing-a1', 'billing-a2', 'billing-a3']) await campaign(b, name, 'node-b')
     for (const name of ['payments-a1', 'payments-a2']) await campaign(a, name, 'node-a')
     const seen: string[] = []
@@ -144,13 +144,13 @@ describe('a node', () => {
     expect(await ask(a, 'GET', `/v1/groups?after=~${'A'.repeat(208)}`)).toMatchObject({ status: 400 })
   })
 
-  test('learns nothing of other groups from where its pages begin and end', async () => {
+  test('pages of groups reveal nothing about groups that the caller may not see', async () => {
     const spy = token('spy', { groups: ['zebra', 'zulu'] })
     for (const group_id of ['zebra', 'zulu']) await ask(admin, 'POST', '/v1/groups', { group_id })
     const list = async (query: string) => (await ask(spy, 'GET', `/v1/groups?${query}`)).body
     const shown = (page: Record<string, unknown>) =>
       (page['groups'] as { group_id: string }[]).map(({ group_id }) => group_id)
-    /** Everything it can be told, but for seals, which are never the same twice. */
+    /** Everything that the spy can learn, except for seals, which are never the same twice. */
     const told = async () => {
       const pages: unknown[] = []
       for (const limit of [1, 2, 3, 100]) {
@@ -179,7 +179,7 @@ describe('a node', () => {
     })
   })
 
-  test('cannot define or delete groups', async () => {
+  test('a node cannot define or delete groups', async () => {
     const group_id = newGroup('payments')
     expect(await ask(a, 'POST', '/v1/groups', { group_id })).toMatchObject(forbidden)
     expect(await ask(a, 'PUT', `/v1/groups/${group_id}`, {})).toMatchObject(forbidden)
@@ -188,7 +188,7 @@ describe('a node', () => {
     expect(await leaderOf(group_id)).toMatchObject({ node_id: 'node-a' })
   })
 
-  test('without groups may join none', async () => {
+  test('a token without groups cannot join any group', async () => {
     expect(await campaign(none, newGroup('payments'), 'guest')).toMatchObject(forbidden)
     expect(await ask(none, 'GET', '/v1/groups')).toMatchObject({ status: 200, body: { groups: [] } })
   })
@@ -206,7 +206,7 @@ test('a reader sees everything and changes nothing', async () => {
   expect(await ask(reader, 'DELETE', `/v1/groups/${group}?force=true`)).toMatchObject(forbidden)
 })
 
-test('an administrator manages groups, and takes part in none without the right to', async () => {
+test('an administrator manages groups but takes part only in the groups of its token', async () => {
   const group_id = newGroup('payments')
   expect(await ask(admin, 'POST', '/v1/groups', { group_id })).toMatchObject({ status: 201 })
   expect(await ask(admin, 'GET', `/v1/groups/${group_id}`)).toMatchObject({ status: 200 })
@@ -218,7 +218,7 @@ test('an administrator manages groups, and takes part in none without the right 
   expect(await ask(admin, 'DELETE', `/v1/groups/${group_id}?force=true`)).toMatchObject({ status: 200 })
 })
 
-test('only an administrator ends the term of another, and nobody else leads before its lease would have run out', async () => {
+test("only an administrator can force-resign another node's term, and the group is held until its lease would expire", async () => {
   const group = 'payments-deposed'
   const won = await campaign(a, group, 'node-a')
   expect(won).toMatchObject({ status: 200, body: { is_leader: true } })
@@ -226,7 +226,7 @@ test('only an administrator ends the term of another, and nobody else leads befo
   for (const who of [a, reader, none]) {
     expect(await ask(who, 'POST', `/v1/groups/${group}/resign`, body)).toMatchObject(forbidden)
   }
-  // Without force an administrator speaks for nobody.
+  // Without force, an administrator acts for no node.
   expect(await ask(admin, 'POST', `/v1/groups/${group}/resign`, { ...body, force: false })).toMatchObject(forbidden)
   expect(await ask(admin, 'POST', `/v1/groups/${group}/resign`, body)).toMatchObject({
     status: 200,
@@ -242,8 +242,8 @@ test('only an administrator ends the term of another, and nobody else leads befo
   expect(await ask(a, 'GET', '/v1/changes?groups=other-group')).toMatchObject(forbidden)
 })
 
-describe('without an identity', () => {
-  test('every route but those of health and the page is closed, and looks the same whether it is there or not', async () => {
+describe('callers without an identity', () => {
+  test('every route except health and the page answers 401 without an identity, whether it exists or not', async () => {
     const { body } = await ask(admin, 'GET', '/openapi.json')
     const paths = Object.entries(body['paths'] as Record<string, Record<string, unknown>>).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => [method.toUpperCase(), path.replace('{group_id}', 'payments-1')] as const),
@@ -280,7 +280,7 @@ describe('without an identity', () => {
         expect(await ask(who, 'GET', path)).toMatchObject({ status: 200, body: { ok: true } })
         expect(await ask(who, 'HEAD', path)).toMatchObject({ status: 200 })
       }
-      // The page shows nothing by itself, whoever asks for it.
+      // The page shows nothing by itself, to any caller.
       const page = await fetch(`${service.url}/`, { headers: { accept: 'text/html' } })
       expect(page.status).toBe(200)
       expect((await fetch(`${service.url}/page/no-such-file.js`)).status).toBe(404)
@@ -294,13 +294,13 @@ describe('without an identity', () => {
     '/v1/groups/%2e%2e/groups',
     '/v1/groups;x',
     '/%76%31/groups',
-  ])('no other spelling of a path opens it: %s', async (path) => {
+  ])('another spelling of a path does not bypass authentication: %s', async (path) => {
     const { status, body } = await ask(undefined, 'GET', path)
     expect([400, 401, 404]).toContain(status)
     expect(body).not.toHaveProperty('groups')
   })
 
-  test('figures are for readers, the description for all who are known', async () => {
+  test('metrics need the reader right, and the OpenAPI document needs only an identity', async () => {
     for (const path of ['/metrics', '/v1/replicas']) {
       expect(await ask(a, 'GET', path)).toMatchObject(forbidden)
       for (const who of [reader, admin]) expect(await ask(who, 'GET', path)).toMatchObject({ status: 200 })
@@ -309,7 +309,7 @@ describe('without an identity', () => {
   })
 })
 
-describe('a request that was captured and is sent again after a hand-over', () => {
+describe('replayed requests after a handover', () => {
   const handOver = async () => {
     const group = newGroup('relay')
     const [one, two] = [token('node-1', { groups: ['relay-*'] }), token('node-2', { groups: ['relay-*'] })]
@@ -332,7 +332,7 @@ describe('a request that was captured and is sent again after a hand-over', () =
     return { group, two, send }
   }
 
-  test('changes nothing while the successor leads', async () => {
+  test('a replayed request changes nothing while the successor leads', async () => {
     const { group, send } = await handOver()
     const before = await leaderOf(group)
     expect(await send('campaign')).toMatchObject({ status: 200, body: { is_leader: false } })
@@ -345,7 +345,7 @@ describe('a request that was captured and is sent again after a hand-over', () =
     })
   })
 
-  test('wakes no lease of its own up', async () => {
+  test("a replayed request does not revive the sender's own lease", async () => {
     const { send, group } = await handOver()
     const fresh = newGroup('relay')
     const one = token('node-1', { groups: ['relay-*'] })
@@ -358,7 +358,7 @@ describe('a request that was captured and is sent again after a hand-over', () =
     expect(await leaderOf(group)).toMatchObject({ node_id: 'node-2' })
   })
 
-  test('is of no use with the token of somebody else', async () => {
+  test("a replayed request is refused with another caller's token", async () => {
     const { group, two } = await handOver()
     const resign = { node_id: 'node-1', term: 1 }
     expect(await ask(two, 'POST', `/v1/groups/${group}/resign`, resign)).toMatchObject(forbidden)

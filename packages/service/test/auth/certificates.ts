@@ -12,13 +12,13 @@ export const dns = (name: string) => der(0x82, Buffer.from(name))
 export const uri = (name: string) => der(0x86, Buffer.from(name))
 export const email = (name: string) => der(0x81, Buffer.from(name))
 
-/** What a certificate says. Left out: one of a client, for a day, without any names. */
+/** The content of a certificate. Default: a client certificate for a day, without names. */
 export interface Wish {
   readonly commonName?: string
   readonly organization?: string
-  /** Encoded by `dns`, `uri` and the like. */
+  /** The names, encoded with `dns`, `uri`, or `email`. */
   readonly names?: readonly Buffer[]
-  /** Undefined: clients. Empty: it says nothing of usage. */
+  /** Undefined: client authentication. Empty: no usage extension. */
   readonly usages?: readonly string[]
   readonly startsMs?: number
   readonly endsMs?: number
@@ -30,7 +30,7 @@ export interface Authority {
   issue(wish: Wish): Certificate
 }
 
-/** An authority of its own. DER by hand, so that it issues what no other one would. */
+/** A certificate authority. It encodes DER by hand, so that it can issue certificates that no real authority would. */
 export function makeAuthority(commonName: string = randomUUID()): Authority {
   const keys = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
   const subject = nameOf({ commonName })

@@ -12,7 +12,7 @@ const dayMs = 86_400_000
 let key: TokenKey
 let other: TokenKey
 let service: TestService
-/** How far the service's wall clock is ahead. */
+/** How far the service's wall clock is ahead, in ms. */
 let aheadMs = 0
 beforeAll(async () => {
   ;[key, other] = await Promise.all([createTokenKey(), createTokenKey()])
@@ -28,8 +28,8 @@ const look = async (token: string, path = '/v1/groups/payments/leader') =>
 const partOf = (token: string, index: number) =>
   JSON.parse(Buffer.from(token.split('.')[index] ?? '', 'base64url').toString()) as Record<string, unknown>
 
-describe('a token of a key of one’s own', () => {
-  test('is taken by a service that has only the public half, with the rights that were signed', async () => {
+describe('tokens signed with an own key', () => {
+  test('a service with only the public key accepts a token with the signed rights', async () => {
     const { token, id, expiresAtMs } = await signToken(key.privateKey, { node: 'm-2', groups: ['payments', 'r-*'] })
     expect(partOf(token, 1)).toMatchObject({ sub: 'm-2', jti: id, exp: expiresAtMs / 1000 })
     expect(Math.abs(expiresAtMs - Date.now() - 30 * dayMs)).toBeLessThan(60_000)
@@ -42,7 +42,7 @@ describe('a token of a key of one’s own', () => {
     expect(await look(token, '/metrics')).toBe(403)
   })
 
-  test('sees all as a reader, and defines groups as an administrator', async () => {
+  test('a reader token sees everything, and an administrator token defines groups', async () => {
     const reader = await signToken(key.privateKey, { node: 'eye', reader: true })
     const admin = await signToken(key.privateKey, { node: 'me', admin: true })
     const define = (token: string) => ask(service.url, token, 'PUT', '/v1/groups/defined', {})
@@ -51,7 +51,7 @@ describe('a token of a key of one’s own', () => {
     expect((await define(admin.token)).status).toBe(201)
   })
 
-  test('lives as long as was signed, up to a year, and not a second more', async () => {
+  test('a token is valid for its signed lifetime of up to a year, and no longer', async () => {
     const { token } = await signToken(key.privateKey, { node: 'm-2', groups: ['*'], lifetimeMs: 366 * dayMs })
     aheadMs = 366 * dayMs - 60_000
     expect(await look(token)).toBe(200)
@@ -60,7 +60,7 @@ describe('a token of a key of one’s own', () => {
     aheadMs = 0
   })
 
-  test('is not taken from another key, whatever it says of itself', async () => {
+  test('a token of another key is refused, whatever it claims', async () => {
     const { token } = await signToken(key.privateKey, { node: 'm-2', groups: ['payments'] })
     const [header, claims] = [partOf(token, 0), partOf(token, 1)]
     const foreign = createPrivateKey(other.privateKey)
@@ -75,7 +75,7 @@ describe('a token of a key of one’s own', () => {
       signed({ ...header, kid: 'x'.repeat(4_000) }, claims, own),
       `${encode({ ...header, alg: 'none' })}.${encode(claims)}.`,
       hmacOf({ ...header, alg: 'HS256' }, claims, key.publicKey),
-      // By the right key, but not for this: of another issuer, for another audience, for longer than a year.
+      // Signed with the right key, but for another issuer, for another audience, or for longer than a year.
       signed(header, { ...claims, iss: 'https://issuer.example' }, own),
       signed(header, { ...claims, aud: 'another' }, own),
       signed(header, { ...claims, exp: nowSeconds() + 400 * 86_400 }, own),
@@ -93,9 +93,9 @@ function hmacOf(header: object, claims: object, secret: string): string {
 describe('signToken', () => {
   test.each([
     ['a node with a line break', { node: 'a\nb', groups: ['x'] }, /^node is "a\\nb"; it must be/],
-    ['nothing that is granted', { node: 'a' }, /^groups must name a group unless reader or admin is true/],
-    ['a pattern that no group has', { node: 'a', groups: ['a b'] }, /^groups: groups must be a list of at most/],
-    ['a lifetime without end', { node: 'a', admin: true, lifetimeMs: Infinity }, /^lifetimeMs is Infinity/],
+    ['options that grant nothing', { node: 'a' }, /^groups must name a group unless reader or admin is true/],
+    ['an invalid group pattern', { node: 'a', groups: ['a b'] }, /^groups: groups must be a list of at most/],
+    ['an infinite lifetime', { node: 'a', admin: true, lifetimeMs: Infinity }, /^lifetimeMs is Infinity/],
     ['a lifetime of seconds', { node: 'a', admin: true, lifetimeMs: 5_000 }, /^lifetimeMs is 5000/],
     [
       'more groups than a token holds',
@@ -103,12 +103,12 @@ describe('signToken', () => {
       /^groups result in a token of \d+ characters/,
     ],
     ['an option that does not exist', { node: 'a', admin: true, nodes: 'b' }, /nodes/],
-  ])('refuses %s', async (_, options, message) => {
+  ])('signToken refuses %s', async (_, options, message) => {
     const signing = signToken(key.privateKey, options)
     await expect(signing).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringMatching(message) })
   })
 
-  test('refuses what is no such key, without a word of what is in it', async () => {
+  test('signToken refuses an invalid private key without quoting it', async () => {
     const { privateKey } = await createTokenKey()
     const broken = privateKey.replace(/\n[^-]{20}/, '\n')
     for (const wrong of ['', broken, key.publicKey]) {
@@ -127,12 +127,12 @@ function manyGroups(): string[] {
 
 test.each([
   ['beside an issuer', { tokenKeyFile: 'x', jwt: { keysFile: 'x', issuer: 'i', audience: 'a' } }, /excludes/],
-  ['of a file that is not there', { tokenKeyFile: '/nowhere/x.pub' }, /^authentication.tokenKeyFile: ENOENT/],
-])('a service refuses a key %s', async (_, authentication, message) => {
+  ['in a file that does not exist', { tokenKeyFile: '/nowhere/x.pub' }, /^authentication.tokenKeyFile: ENOENT/],
+])('the service refuses a token key %s', async (_, authentication, message) => {
   await expect(startService({ data: '/nowhere', authentication })).rejects.toThrow(message)
 })
 
-test('a service warns of a key that everybody can replace', async () => {
+test('the service warns about a token key that every user can replace', async () => {
   for (const [mode, warned] of [
     [0o644, false],
     [0o646, true],
@@ -147,14 +147,14 @@ test('a service warns of a key that everybody can replace', async () => {
   }
 })
 
-test('a service refuses a certificate in place of the key, and says what it needs', async () => {
+test('the service refuses a certificate as the token key and says what it needs', async () => {
   const { cert } = makeCertificate()
   const starting = startTestService((write) => ({ authentication: { tokenKeyFile: write('service.pem', cert) } }))
   const text = 'authentication.tokenKeyFile: it contains a certificate; provide only the public key.'
   await expect(starting).rejects.toThrow(text)
 })
 
-test('a service warns of rights and of authorities of clients that everybody can write', async () => {
+test('the service warns about rights and client CA files that every user can write', async () => {
   const { cert, key: serverKey } = makeCertificate()
   const authority = makeAuthority()
   for (const [mode, warned] of [
@@ -180,7 +180,7 @@ test('a service warns of rights and of authorities of clients that everybody can
   }
 })
 
-test('a service refuses the private half, and says which one it needs', async () => {
+test('the service refuses a private key as the token key and says which key it needs', async () => {
   const starting = startTestService((write) => ({
     authentication: { tokenKeyFile: write('tenure.key', key.privateKey) },
   }))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { groupMatcher } from '../../src/auth/rights.ts'
 
-describe('a pattern', () => {
+describe('group patterns', () => {
   test.each([
     ['payments-*', ['payments-', 'payments-1', 'payments-a-b'], ['payments', 'xpayments-1', 'Payments-1']],
     ['*', ['a', 'payments-1'], []],
@@ -12,13 +12,13 @@ describe('a pattern', () => {
     ['a**b', ['ab', 'axb'], ['a']],
     ['a.c', ['a.c'], ['abc']],
     ['shared', ['shared'], ['shared-1', 'share']],
-  ])('%s stands for what it says', (pattern, yes, no) => {
+  ])('the pattern %s matches exactly the intended groups', (pattern, yes, no) => {
     const matches = groupMatcher([pattern])
     expect(yes.filter((group) => !matches(group))).toEqual([])
     expect(no.filter((group) => matches(group))).toEqual([])
   })
 
-  test('takes no longer the more stars it has', () => {
+  test('matching takes no longer for a pattern with many stars', () => {
     const matches = groupMatcher(['a*'.repeat(60) + 'b'])
     const fromMs = performance.now()
     for (let round = 0; round < 1_000; round++) expect(matches('a'.repeat(128))).toBe(false)
@@ -26,7 +26,7 @@ describe('a pattern', () => {
   })
 })
 
-describe('patterns of groups', () => {
+describe('sets of group patterns', () => {
   const naive = (patterns: readonly string[], text: string) =>
     patterns.some((pattern) => {
       const parts = pattern.split('*').map((part) => part.replaceAll(/[.]/g, '\\.'))
@@ -52,7 +52,7 @@ describe('patterns of groups', () => {
   ]
   const texts = ['a', 'b', 'ab', 'ba', 'aba', 'abab', 'aab', 'abb', 'bab', 'b.', 'b.b', 'a.b', '.b', 'c', 'abcab']
 
-  test('mean the same, found in whichever way', () => {
+  test('a set of patterns matches the same groups as its patterns one by one', () => {
     const sets = all.flatMap((one) => all.map((other) => [one, other]))
     for (const patterns of [[], ...sets]) {
       const mayJoin = groupMatcher(patterns)
@@ -60,7 +60,7 @@ describe('patterns of groups', () => {
     }
   })
 
-  test('are looked at only where they can fit: a thousand cost not much more than ten', () => {
+  test('matching a thousand patterns takes not much longer than matching ten', () => {
     const timeOf = (count: number) => {
       const mayJoin = groupMatcher(Array.from({ length: count }, (_, index) => `team-${1_000 + index}-*`))
       const beganMs = performance.now()
@@ -69,7 +69,7 @@ describe('patterns of groups', () => {
     }
     timeOf(10)
     const rounds = Array.from({ length: 5 }, () => timeOf(1_000) / timeOf(10))
-    // One by one it would be a hundred times as much.
+    // Matching them one by one would take a hundred times as long.
     expect(Math.min(...rounds)).toBeLessThan(20)
   })
 })

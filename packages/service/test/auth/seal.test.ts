@@ -3,7 +3,7 @@ import { keysFrom, Seal } from '../../src/auth/seal.ts'
 
 const sealOf = (secret: string, purpose = 'pages') => new Seal(keysFrom(secret, purpose), 128)
 
-test('a seal is opened by everybody who has the secret, and shows nothing, not even a length', () => {
+test('a seal is opened by everyone who has the secret and reveals nothing, not even a length', () => {
   const seal = sealOf('one')
   const closed = seal.close('payments')
   expect(closed).not.toContain('payments')
@@ -12,7 +12,7 @@ test('a seal is opened by everybody who has the secret, and shows nothing, not e
   expect(seal.close('payments')).not.toBe(closed)
 })
 
-test('another secret, another purpose and a changed text open nothing', () => {
+test('a seal is not opened with another secret, with another purpose, or after a change of its text', () => {
   const closed = sealOf('one').close('payments')
   expect(sealOf('two').open(closed)).toBeUndefined()
   expect(sealOf('one', 'cursors').open(closed)).toBeUndefined()
@@ -20,7 +20,7 @@ test('another secret, another purpose and a changed text open nothing', () => {
   expect(sealOf('one').open('')).toBeUndefined()
 })
 
-test('after a secret was replaced, what was sealed with the one before can still be opened', () => {
+test('a seal of the previous secret can still be opened after the secret was replaced', () => {
   const replaced = sealOf('two one')
   expect(replaced.open(sealOf('one').close('payments'))).toBe('payments')
   expect(sealOf('two').open(replaced.close('payments'))).toBe('payments')

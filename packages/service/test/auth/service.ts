@@ -3,18 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../served.ts'
 
-/** A service with a directory for its data and the files that it reads. */
+/** A service with a directory for its data and for the files that it reads. */
 export interface TestService {
   readonly running: Served
   readonly url: string
-  /** What it logged, line by line. */
+  /** The log lines of the service. */
   readonly log: string[]
-  /** Writes a file into its directory, and returns the path. */
+  /** Writes a file into the directory and returns its path. */
   write(name: string, content: unknown): string
   close(): Promise<void>
 }
 
-/** Starts it with options that may name files it has just been given. */
+/** Starts the service. `optionsOf` may write the files that the options name. */
 export async function startTestService(
   optionsOf: (write: TestService['write']) => ServeOptions,
   entry: Entry = 'any',
@@ -43,11 +43,11 @@ export async function startTestService(
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  // The shape differs from route to route; each test says what it expects.
+  // The shape differs by route. Each test states what it expects.
   readonly body: Record<string, unknown>
 }
 
-/** Asks with a token. */
+/** Sends a request with a token. */
 export async function ask(
   url: string,
   token: string | undefined,
@@ -58,7 +58,7 @@ export async function ask(
   const response = await fetch(url + path, {
     method,
     headers: {
-      // On a connection of its own, so that any process may answer.
+      // A dedicated connection, so that any process may answer.
       ...(!isOneProcess() && { connection: 'close' }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseStrictJson } from '../../src/auth/strict-json.ts'
 
-test('JSON is taken with each key once per object', () => {
+test('strict JSON accepts each key only once per object', () => {
   for (const text of [
     '{"a":1,"b":{"a":1},"c":[{"a":1},{"a":1}]}',
     '["a","a"]',

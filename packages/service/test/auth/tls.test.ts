@@ -6,7 +6,7 @@ import { warnOfEnd } from '../../src/auth/tls.ts'
 
 const dayMs = 86_400_000
 
-test('a certificate that ends soon is reported every day from 30 days before, until it is replaced', async () => {
+test('a certificate that expires within 30 days is reported every day until it is replaced', async () => {
   const clock = fakeClock()
   const lines: string[] = []
   const logger = pino({}, { write: (line: string) => void lines.push((JSON.parse(line) as { msg: string }).msg) })

@@ -1,6 +1,6 @@
 import { constants, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 
-/** What stands in a token, and who signs it. */
+/** The content of a token and its signing key. */
 export interface Token {
   readonly header: Record<string, unknown>
   readonly claims: Record<string, unknown>
@@ -19,7 +19,7 @@ export function jwkOf(key: KeyObject, more: Record<string, unknown> = {}): Recor
 
 export const nowSeconds = () => Date.now() / 1000
 
-/** Sound claims of a node that may join `payments-*`. */
+/** Valid claims of a node that may join `payments-*`. */
 export function claimsOf(sub: string, more: Record<string, unknown> = {}): Record<string, unknown> {
   const iat = nowSeconds()
   return { iss: issuer, aud: audience, sub, iat, exp: iat + 600, tenure: { groups: ['payments-*'] }, ...more }
@@ -30,7 +30,7 @@ export function encode(part: unknown): string {
   return Buffer.from(text).toString('base64url')
 }
 
-/** Signs what it is given, sound or not. A header or claims as text are taken as they are. */
+/** Signs the header and claims, valid or not. A string is used unchanged. */
 export function signed(header: object | string, claims: object | string, key: KeyObject, algorithm = 'ES256'): string {
   const input = `${encode(header)}.${encode(claims)}`
   return `${input}.${signatureOf(input, key, algorithm).toString('base64url')}`

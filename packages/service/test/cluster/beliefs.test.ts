@@ -14,14 +14,14 @@ const granted = (sentMs: number, node: string, term: number, ttlMs = 100) =>
 const renewed = (sentMs: number, node: string, term: number) => at(sentMs, node, { type: 'renew', term, ttlMs: 100 })
 const resigned = (sentMs: number, node: string, term: number) => at(sentMs, node, { type: 'resign', term })
 
-test('what is right is not taken for wrong', () => {
+test('contradictions accepts a correct history', () => {
   const history = [
     granted(0, 'a', 1),
     renewed(50, 'a', 1),
     granted(150, 'b', 2),
     resigned(160, 'b', 2),
     granted(160, 'c', 3),
-    // Its answer came when it had run out.
+    // The answer arrived after the lease had expired.
     { ...granted(300, 'd', 4), answeredMs: 420 },
     granted(410, 'e', 5),
   ]
@@ -29,11 +29,11 @@ test('what is right is not taken for wrong', () => {
 })
 
 test.each([
-  ['a term of two', [granted(0, 'a', 1), granted(200, 'b', 1)], 'term 1 is of a and of b'],
+  ['a term of two nodes', [granted(0, 'a', 1), granted(200, 'b', 1)], 'term 1 is of a and of b'],
   ['a term after a higher one', [granted(0, 'a', 2), granted(200, 'b', 1)], 'term 1 was granted after term 2'],
-  ['a term of somebody else', [at(0, 'a', { type: 'campaign', ttlMs: 1 }, { node: 'b', term: 1 })], 'a was granted'],
-  ['two who lead at once', [granted(0, 'a', 1), granted(60, 'b', 2)], 'a in term 1 and b in term 2 both led for 35 ms'],
-  ['a renewal too many', [granted(0, 'a', 1), renewed(90, 'a', 1), granted(120, 'b', 2)], 'both led for 65 ms'],
-])('%s is found', (_what, history, says) => {
+  ['a term of another node', [at(0, 'a', { type: 'campaign', ttlMs: 1 }, { node: 'b', term: 1 })], 'a was granted'],
+  ['two leaders at the same time', [granted(0, 'a', 1), granted(60, 'b', 2)], 'a in term 1 and b in term 2 both led for 35 ms'],
+  ['a renewal that overlaps the next grant', [granted(0, 'a', 1), renewed(90, 'a', 1), granted(120, 'b', 2)], 'both led for 65 ms'],
+])('contradictions reports %s', (_what, history, says) => {
   expect(contradictions(history).join()).toContain(says)
 })

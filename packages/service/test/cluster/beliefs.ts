@@ -1,6 +1,6 @@
 import type { Operation } from '../linearizable.ts'
 
-/** For how long a client may have believed that it leads, counted from its own sending. */
+/** The time in which a client may have believed that it leads, counted from when it sent its call. */
 interface Belief {
   readonly node: string
   readonly term: number
@@ -9,8 +9,8 @@ interface Belief {
 }
 
 /**
- * What is wrong with what the clients of one group heard, whatever the order of events was: a term that two of them have
- * had, or that comes after a higher one, and two who believe at once that they lead.
+ * Contradictions in the answers that the clients of one group received, whatever the order of events was: a term of two
+ * clients, a term that comes after a higher one, and two clients that believe at the same time that they lead.
  */
 export function contradictions(history: readonly Operation[]): string[] {
   return [...reusedTerms(history), ...overlaps(beliefsOf(history))]
@@ -53,7 +53,7 @@ function beliefsOf(history: readonly Operation[]): Belief[] {
     const belief = call.type === 'renew' || call.type === 'resign' ? beliefs.get(call.term) : undefined
     if (!belief || belief.node !== node) continue
     if (call.type === 'renew' && answer?.ok) belief.untilMs = Math.max(belief.untilMs, sentMs + call.ttlMs)
-    // Whatever became of it: its sender does not believe any more.
+    // Whatever the outcome of the resignation, its sender no longer believes that it leads.
     if (call.type === 'resign') belief.untilMs = Math.min(belief.untilMs, sentMs)
   }
   return [...beliefs.values()].filter(({ fromMs, untilMs }) => fromMs < untilMs)

@@ -1,4 +1,4 @@
-/** What followers must do when places change and messages are lost, with real connections. */
+/** Guarantees of followers when the active replica changes and messages are lost, with real connections. */
 import { expect, vi } from 'vitest'
 import { isAfter } from '../../src/storage/position.ts'
 import { read } from '../storage/data.ts'
@@ -11,14 +11,14 @@ export interface ClusterCheck {
 
 const held = (nodeId: string, term = 1) => ({ groupId: 'jobs', nodeId, term })
 
-/** Whether it has settled after a while in which everything else has run. */
+/** Whether the work settles within `ms`, while everything else runs. */
 async function settles(work: Promise<unknown>, ms = 100): Promise<boolean> {
   const over = new Promise<boolean>((resolve) => void setTimeout(() => resolve(false), ms))
   const settled = () => true
   return Promise.race([work.then(settled, settled), over])
 }
 
-/** What is under way to the followers of a replica never arrives, and their connections end. */
+/** Drops everything in flight to the followers of a replica and resets their connections. */
 function lose({ proxy }: Replica): void {
   proxy.freezeExisting()
   proxy.set('pass')
@@ -27,7 +27,7 @@ function lose({ proxy }: Replica): void {
 
 export const clusterChecks: readonly ClusterCheck[] = [
   {
-    name: 'a campaign whose answer was lost gets the term that it won when it is sent again',
+    name: 'a repeated campaign gets the term that it won when its first answer was lost',
     async run(modules) {
       const { cluster, active, follower } = await openThree({ modules })
       await follower.groups.leader('jobs')
@@ -39,7 +39,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'a resignation whose answer was lost is not called refused when another leads by the time it is sent again',
+    name: 'a resignation whose answer was lost is not reported as refused when another node leads at the retry',
     async run(modules) {
       const { active, follower } = await openThree({ modules })
       await follower.groups.campaign(claimOf('a'), here)
@@ -56,7 +56,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'the same candidacy is granted by the next active replica too',
+    name: 'a repeated candidacy is granted its term by the next active replica',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
       await follower.groups.leader('jobs')
@@ -68,11 +68,11 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
+    name: 'a replica that is no longer active answers nothing to a follower with a higher term and learns that term',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
       await follower.groups.campaign(claimOf('a'), here)
-      // It does not notice that another one was elected, nor does the follower's own election tell.
+      // Neither the former active replica nor the follower's own election notices that another replica was elected.
       await cluster.elect(next, [next])
       await next.groups.resign(held('a'))
       follower.terms.saw(cluster.term)
@@ -84,7 +84,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'what a replica answered that is active no more is dropped',
+    name: 'a follower drops an answer of a replica that is no longer active',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
       await follower.groups.campaign(claimOf('a'), here)
@@ -103,18 +103,18 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'who asks for an earlier term is told that the replica is not active, and asks again for the present one',
+    name: 'a call for an earlier term is refused and is repeated for the current term',
     async run(modules) {
       const { cluster, active, follower } = await openThree({ modules })
       await follower.groups.campaign(claimOf('a'), here)
-      // Elected again, at the same address: the follower's own election has not told of it yet.
+      // The replica was elected again at the same address. The follower's own election has not reported that yet.
       await cluster.elect(active, [active])
       expect(await follower.groups.leader('jobs')).toMatchObject({ lease: { term: 1, ended: false } })
       expect(follower.higher).toEqual([2])
     },
   },
   {
-    name: 'how groups stand is not told before the changes that it shows',
+    name: 'a follower does not show the state of groups before the changes that led to it',
     async run(modules) {
       let stream = () => {}
       const streaming = new Promise<void>((resolve) => (stream = resolve))
@@ -124,7 +124,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
       expect(isAfter(position, follower.hub.feed.position)).toBe(true)
       const standings = follower.groups.leaders(['jobs'])
       expect(await settles(standings, 50)).toBe(false)
-      // Others do not wait for that.
+      // Other calls do not wait for the stream.
       expect(await follower.groups.leader('jobs')).toMatchObject({ lease: { term: 1 } })
       stream()
       expect(await standings).toMatchObject([{ lease: { term: 1 } }])
@@ -132,7 +132,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'a cursor of another replica is good as soon as its changes have arrived',
+    name: 'a follower accepts a cursor of another replica once the changes before it have arrived',
     async run(modules) {
       let stream = () => {}
       const streaming = new Promise<void>((resolve) => (stream = resolve))
@@ -147,7 +147,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'who has gone does not wait in line any more',
+    name: 'a campaign through a follower stops waiting when its client disconnects',
     async run(modules) {
       const { follower } = await openThree({ modules })
       await follower.groups.campaign(claimOf('a'), here)
@@ -162,7 +162,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'those who wait through a follower that is gone do not wait any more',
+    name: 'campaigns through a closed follower stop waiting',
     async run(modules) {
       const { active, follower } = await openThree({ modules })
       await follower.groups.campaign(claimOf('a'), here)
@@ -178,7 +178,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'campaigns that wait go on elsewhere, with what is left of their wait',
+    name: 'waiting campaigns move to the next active replica with the rest of their wait',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
       await active.groups.campaign(claimOf('a', { ttlMs: 60_000 }), here)
@@ -197,13 +197,13 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'many renewals that wait for a write go on elsewhere as a whole when their replica is active no more',
+    name: 'a batch of renewals that waits for a write is retried as a whole when its replica is no longer active',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
       await Promise.all(['jobs', 'orders'].map((groupId) => follower.groups.campaign(claimOf('a', { groupId }), here)))
       let goOn = () => {}
       cluster.storage.gate = new Promise((resolve) => (goOn = resolve))
-      // The second one needs no write, and is answered at once where the groups are.
+      // The second renewal needs no write, so the active replica answers it at once.
       const renewals = [
         ['jobs', 1, 9_000],
         ['orders', 1, 5_000],
@@ -219,7 +219,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'nobody passes on what was passed on',
+    name: 'a forwarded call is not forwarded again',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
       cluster.depose()
@@ -228,7 +228,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
       follower.places.set(at(next))
       const leader = Promise.resolve(follower.groups.leader('jobs'))
       expect(await settles(leader, 150)).toBe(false)
-      // Asked a few times, once in a while, beside what each of them asks for itself.
+      // Each replica is asked a few times, at intervals, in addition to its own calls.
       expect(next.proxy.sent).toBeLessThan(20)
       await cluster.elect(active)
       follower.terms.saw(cluster.term)
@@ -237,7 +237,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
-    name: 'what may have been done and might undo what others did is not sent again',
+    name: 'a call that may have taken effect and could undo the work of others is not repeated',
     async run(modules) {
       const { active, follower } = await openThree({ modules })
       const definition = { policy: { minTtlMs: 1_000, maxTtlMs: 2_000 }, allowedNodes: undefined }

@@ -17,99 +17,99 @@ test('a page of large groups is the same on every replica', async () => {
 
 const ours = { package: 'service' } as const
 
-/** Each must be noticed by the check that is named for it. */
+/** The check named by `by` must catch the mutant. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
-    name: 'mint the attempt at the active replica',
+    name: 'the active replica creates the attempt',
     file: 'replication/peer-calls.ts',
     find: '(groups, [claim], signal) => groups.campaign(claim, signal)',
     replace: '(groups, [claim], signal) => groups.campaign({ ...claim, attempt: crypto.randomUUID() }, signal)',
-    by: 'a campaign whose answer was lost gets the term that it won when it is sent again',
+    by: 'a repeated campaign gets the term that it won when its first answer was lost',
   },
   {
     ...ours,
-    name: 'answer whatever term the caller knows',
+    name: 'a replica answers whatever term the caller knows',
     file: 'replication/peer-session.ts',
     find: "if (place.kind === 'here' && term === place.term)",
     replace: "if (place.kind === 'here')",
-    by: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
+    by: 'a replica that is no longer active answers nothing to a follower with a higher term and learns that term',
   },
   {
     ...ours,
-    name: 'believe the answers of a former active replica',
+    name: 'a follower accepts answers of a former active replica',
     file: 'replication/peer-client.ts',
     find: 'if (term < this.#options.terms.highest)',
     replace: 'if (term < 0)',
-    by: 'what a replica answered that is active no more is dropped',
+    by: 'a follower drops an answer of a replica that is no longer active',
   },
   {
     ...ours,
-    name: 'send the term of the place instead of the highest known',
+    name: 'a follower sends the term of the active replica instead of the highest known term',
     file: 'replication/highest-term.ts',
     find: "return place.kind === 'nowhere' ? this.#seen : Math.max(this.#seen, place.term)",
     replace: "return place.kind === 'nowhere' ? this.#seen : place.term",
-    by: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
+    by: 'a replica that is no longer active answers nothing to a follower with a higher term and learns that term',
   },
   {
     ...ours,
-    name: 'tell how groups stand without waiting for the feed',
+    name: 'a follower shows the state of groups without waiting for the feed',
     file: 'replication/cluster-groups.ts',
     find: 'await this.#reached(position)\n    return standings',
     replace: 'return standings',
-    by: 'how groups stand is not told before the changes that it shows',
+    by: 'a follower does not show the state of groups before the changes that led to it',
   },
   {
     ...ours,
-    name: 'drop the abort',
+    name: 'an abort is not forwarded',
     file: 'replication/peer-client.ts',
     find: "if (this.#connection) return this.#connection.queue('cancels', String(id))",
     replace: 'if (this.#connection) return',
-    by: 'who has gone does not wait in line any more',
+    by: 'a campaign through a follower stops waiting when its client disconnects',
   },
   {
     ...ours,
-    name: 'let calls go on after their connection',
+    name: 'calls continue after their connection has closed',
     file: 'replication/peer-session.ts',
     find: 'for (const controller of this.#inFlight.values()) controller.abort()',
     replace: '',
-    by: 'those who wait through a follower that is gone do not wait any more',
+    by: 'campaigns through a closed follower stop waiting',
   },
   {
     ...ours,
-    name: 'begin the wait again with each sending',
+    name: 'the wait starts again with each retry',
     file: 'replication/cluster-groups.ts',
     find: 'return Math.max(0, untilMs - clock.monotonicMs())',
     replace: 'return claim.waitMs * 100',
-    by: 'campaigns that wait go on elsewhere, with what is left of their wait',
+    by: 'waiting campaigns move to the next active replica with the rest of their wait',
   },
   {
     ...ours,
-    name: 'call a resignation refused that may have been done',
+    name: 'a resignation that may have taken effect is reported as refused',
     file: 'replication/cluster-groups.ts',
     find: 'if (mayBeDone && !standing.granted) throw',
     replace: 'if (mayBeDone && standing.granted === undefined) throw',
-    by: 'a resignation whose answer was lost is not called refused when another leads by the time it is sent again',
+    by: 'a resignation whose answer was lost is not reported as refused when another node leads at the retry',
   },
   {
     ...ours,
-    name: 'tell what became of many renewals that waited, active or not',
+    name: 'a batch of renewals that waited is answered even if the replica is no longer active',
     file: 'groups/local-groups.ts',
     find: 'return Promise.all(waiting).then(() => {\n      this.#driver.assert()',
     replace: 'return Promise.all(waiting).then(() => {',
-    by: 'many renewals that wait for a write go on elsewhere as a whole when their replica is active no more',
+    by: 'a batch of renewals that waits for a write is retried as a whole when its replica is no longer active',
   },
   {
     ...ours,
-    name: 'send everything again',
+    name: 'every call is repeated',
     file: 'replication/active-calls.ts',
     find: 'if (error instanceof PeerError) return call.isRepeatable || !error.mayBeDone',
     replace: 'if (error instanceof PeerError) return true',
-    by: 'what may have been done and might undo what others did is not sent again',
+    by: 'a call that may have taken effect and could undo the work of others is not repeated',
   },
 ]
 
-test.each(mutations)('a follower with the mistake "$name" is found out', async ({ by, ...mutation }) => {
+test.each(mutations)('the checks of followers catch the mutant "$name"', async ({ by, ...mutation }) => {
   const from = (file: string) => `../../service/src/${file}`
   const mutant = await loadMutant<Modules>(mutation, {
     clusterGroups: from('replication/cluster-groups.ts'),
@@ -124,7 +124,7 @@ test.each(mutations)('a follower with the mistake "$name" is found out', async (
   await expect(check?.run(mutant)).rejects.toThrow()
 })
 
-test('while nobody is active a call is held for two seconds, and then refused with a time to come back', async () => {
+test('a call waits two seconds while no replica is active, and is then refused with a time to retry', async () => {
   const clock = fakeClock()
   const { cluster, follower } = await openThree({ clock })
   cluster.depose()
@@ -137,7 +137,7 @@ test('while nobody is active a call is held for two seconds, and then refused wi
   expect(await outcome).toMatchObject({ code: 'BACKEND_UNAVAILABLE', status: 503, details: { retry_after_ms: 1_000 } })
 })
 
-test('a call that is held is answered as soon as somebody is active, here or elsewhere', async () => {
+test('a waiting call is answered as soon as a replica is active, local or remote', async () => {
   const { cluster, active, next, follower } = await openThree()
   cluster.depose()
   const asked = [active, next, follower].map(async ({ groups }) => groups.leader('jobs'))
@@ -145,7 +145,7 @@ test('a call that is held is answered as soon as somebody is active, here or els
   for (const standing of await Promise.all(asked)) expect(standing).toMatchObject({ highestTerm: 0, granted: false })
 })
 
-test('a place that cannot be reached is tried for two seconds, and another one is asked at once', async () => {
+test('an unreachable active replica is retried for two seconds, and a new one is called at once', async () => {
   const { cluster, active, next, follower } = await openThree()
   active.proxy.refuse()
   active.proxy.reset()
@@ -154,7 +154,7 @@ test('a place that cannot be reached is tried for two seconds, and another one i
   expect(await asked).toMatchObject({ highestTerm: 0 })
 })
 
-test('verbs of one turn travel in one message, and so do their answers', async () => {
+test('calls of one turn travel in one message, and so do their answers', async () => {
   const { active, follower } = await openThree()
   const ids = Array.from({ length: 200 }, (_, at) => `g-${at}`)
   await Promise.all(ids.map((groupId) => follower.groups.campaign(claimOf('a', { groupId }), here)))

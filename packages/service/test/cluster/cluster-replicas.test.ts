@@ -1,4 +1,4 @@
-/** Who is active and who follows, as an operator sees it from any replica. */
+/** Tests of the active replica and its followers as an operator sees them from any replica. */
 import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -21,7 +21,7 @@ function followerOf({ name, address }: Replica) {
   return { replica: name, address, sinceMs: anyMs, changesBehind: 0, lagMs: 0 }
 }
 
-test('every replica shows the same: who is active, in which term, and who follows without lag', async () => {
+test('every replica shows the same active replica, its term, and followers without lag', async () => {
   const cluster = await openCluster(3)
   const [active, ...followers] = cluster.replicas as [Replica, Replica, Replica]
   await active.groups.campaign(claimOf('a'), here)
@@ -34,11 +34,11 @@ test('every replica shows the same: who is active, in which term, and who follow
     expect((await replicas.view()).followers).toHaveLength(2)
   }
   const [one] = followers
-  // Of itself a follower knows nothing but its name.
+  // A follower knows only its own name.
   expect(one?.replicas.ownView()).toMatchObject({ active: undefined, followers: [{ replica: one?.name }] })
 })
 
-test('after a failover the others are connected to the new one, and the former one is among them', async () => {
+test('the other replicas, including the former active one, follow the new active replica after a failover', async () => {
   const { cluster, active, follower } = await openPair()
   cluster.depose()
   await cluster.elect(follower)
@@ -46,16 +46,16 @@ test('after a failover the others are connected to the new one, and the former o
   for (const { replicas } of cluster.replicas) await expect.poll(() => replicas.view()).toMatchObject(expected)
 })
 
-test('while nobody is active a replica answers at once, and names itself', async () => {
+test('a replica answers at once and names itself while no replica is active', async () => {
   const { cluster, follower } = await openPair()
   cluster.depose()
   const alone = { replica: follower.name, address: follower.address, sinceMs: undefined, lagMs: undefined }
   expect(await follower.replicas.view()).toMatchObject({ active: undefined, followers: [alone] })
-  // The storage answers nevertheless.
+  // The storage still answers.
   await follower.replicas.check()
 })
 
-test('an active replica that cannot be reached is named, without what only it could say', async () => {
+test('an unreachable active replica is shown without the details that only it knows', async () => {
   const { active, follower } = await openPair()
   await active.server.close()
   const view = await follower.replicas.view()
@@ -65,7 +65,7 @@ test('an active replica that cannot be reached is named, without what only it co
   })
 })
 
-test('a replica that the active one refuses, or that cannot reach it, hears why', async () => {
+test('a replica reports why the active replica refuses it or cannot be reached', async () => {
   const { cluster } = await openPair()
   const onTrouble = vi.fn<(error: Error) => void>()
   const texts = () => onTrouble.mock.calls.map(([error]) => error.message)
@@ -76,7 +76,7 @@ test('a replica that the active one refuses, or that cannot reach it, hears why'
   await expect.poll(texts).toContainEqual(expect.stringMatching(/cannot be reached: connect ECONNREFUSED/))
 })
 
-test('a replica that confirms nothing is behind by what it was sent, for as long as that takes', async () => {
+test('a follower that confirms nothing is shown with its lag in changes and in time', async () => {
   const { cluster, active } = await openPair()
   const slow = await connect(cluster, active, 'slow')
   const start = textOf(active.groups.changes.position)
@@ -88,7 +88,7 @@ test('a replica that confirms nothing is behind by what it was sent, for as long
   await active.groups.campaign(claimOf('b', { groupId: 'other' }), here)
   await expect.poll(lagOfSlow).toMatchObject({ changesBehind: 2 })
   await expect.poll(() => lagOfSlow()?.lagMs).toBeGreaterThan(0)
-  // Another one is as it was.
+  // The other follower is unaffected.
   const others = () => active.server.view().followers.filter(({ replica }) => replica !== 'slow')
   await expect.poll(others).toMatchObject([{ changesBehind: 0, lagMs: 0 }])
   slow.onTold = () => textOf(active.groups.changes.position)
@@ -96,7 +96,7 @@ test('a replica that confirms nothing is behind by what it was sent, for as long
   await expect.poll(lagOfSlow).toMatchObject({ changesBehind: 0, lagMs: 0 })
 })
 
-test('a replica that came back is one, even if its old connection is not given up yet', async () => {
+test('a replica that reconnects is listed once, even if its old connection is still open', async () => {
   const { cluster, active } = await openPair()
   for (const _ of [1, 2]) {
     const client = await connect(cluster, active, 'again')
@@ -108,10 +108,10 @@ test('a replica that came back is one, even if its old connection is not given u
 
 test.for([
   ['no name', ''],
-  ['a name that is not a text', ',"from":[1,"http://127.0.0.1:1"]'],
+  ['a name that is not a string', ',"from":[1,"http://127.0.0.1:1"]'],
   ['a name without an address', ',"from":["a"]'],
-  ['a name without end', `,"from":["${'a'.repeat(600)}","http://127.0.0.1:1"]`],
-])('a replica that greets with %s is cut off, whatever it proves', async ([, from = '']) => {
+  ['a name that is too long', `,"from":["${'a'.repeat(600)}","http://127.0.0.1:1"]`],
+])('a replica that sends %s in its greeting is disconnected even if its proof is valid', async ([, from = '']) => {
   const { cluster, active } = await openPair()
   const { socket, proof } = await greet(cluster, active)
   const closed = vi.fn()
@@ -139,7 +139,7 @@ async function connect(cluster: TestCluster, active: Replica, replica: string): 
   return client
 }
 
-/** Everything up to the first message. */
+/** Performs the handshake up to the first message. */
 async function greet(cluster: TestCluster, active: Replica): Promise<{ socket: Socket; proof: string }> {
   const { clusterId, secret } = await cluster.storage.head()
   const [key] = linkKeys(secret)

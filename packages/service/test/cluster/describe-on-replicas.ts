@@ -4,16 +4,17 @@ import { describeWith } from '../../../../test/servers/suite.ts'
 import { servePlace } from '../served.ts'
 import { ReplicaPlace } from './replica-place.ts'
 
-/** So often the active one ends between two cases, and another takes over. */
+/** The active replica is ended once per this many cases, and another one takes over. */
 const every = 10
-/** One in so many of them is killed: then the others wait until its lease is over. */
+/** One of this many is killed. The others then wait until its lease has expired. */
 const killedOf = 2
 
 /**
- * The cases of other suites, which are about a service on a directory there, once more for three replicas on etcd: whichever
- * of them is asked, and whoever is active. Each suite is given as what loads it. Those with cases about changes, and
- * without a count of groups, get one whenever the active one was replaced. Those that leave files behind with which
- * nothing can be started replace nobody, and need no processes.
+ * Runs the cases of other suites, which test a service on a directory, again on three replicas on etcd: whichever
+ * replica is called, and whichever is active. Each suite is given as a function that loads it. With `withChange`, a
+ * change follows each replacement of the active replica; this is for suites with cases about changes and without a
+ * count of groups. Suites that leave files behind with which nothing can be started set `replaces` to false, and then
+ * need no processes.
  */
 export function describeOnReplicas(
   suites: Readonly<Record<string, () => Promise<unknown>>>,
@@ -22,7 +23,7 @@ export function describeOnReplicas(
   describeWith(etcd, 'on three replicas', (server) => {
     const place = new ReplicaPlace(server)
     place.forks = replaces
-    // Cases say while they are loaded where they hold.
+    // Cases decide while they are loaded whether they apply to this place.
     servePlace(place.serve)
     beforeAll(() => servePlace(place.serve))
     afterAll(() => servePlace())

@@ -1,4 +1,6 @@
-/** Watchers of a follower: told of the same changes in the same order, whoever is active. */
+/**
+ * Tests of the watchers of a follower: they receive the same changes in the same order, whichever replica is active.
+ */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ActiveReplica } from '../../src/replication/active-replica.ts'
 import type { Break } from '../../src/groups/groups.ts'
@@ -31,7 +33,7 @@ const lead = ({ groups }: Replica, groupId: string, nodeId = 'a', more: object =
 const leave = ({ groups }: Replica, groupId: string, term: number, nodeId = 'a') =>
   groups.resign({ groupId, nodeId, term })
 
-/** Everybody has been told of what the active one has told. */
+/** Waits until the other replicas have emitted every change that the active one has emitted. */
 async function caughtUp(active: Replica, ...others: readonly Replica[]): Promise<void> {
   for (const { groups, places } of [active, ...others]) await groups.changes.whenFrom(places.now())
   for (const { groups } of others) {
@@ -42,12 +44,12 @@ async function caughtUp(active: Replica, ...others: readonly Replica[]): Promise
 const textsOfAll = ({ changes }: Heard) =>
   changes.map(({ type, groupId, lease, position }) => `${textOf(position)} ${type} ${groupId} ${lease.term}`)
 
-test('a cursor that one replica gave out is taken by every other one', async () => {
+test('every replica accepts a cursor that another replica issued', async () => {
   const { cluster, active, next } = await openThree()
   await lead(active, 'jobs', 'a', { ttlMs: 60_000 })
-  // A write that changes nobody's leadership: the head is ahead of the newest change.
+  // This write does not change a leader, so the head is ahead of the newest change.
   await active.groups.define('other', { policy, allowedNodes: undefined }, { replace: false })
-  // It begins at the head.
+  // The late replica begins at the head.
   const late = await cluster.add()
   late.places.set(next.places.now())
   const { secret } = await cluster.storage.head()
@@ -72,8 +74,8 @@ test('a cursor that one replica gave out is taken by every other one', async () 
   }
 })
 
-describe('the changes that a follower tells of', () => {
-  test('miss none that was told while it did not know who is active, over the same connection', async () => {
+describe('changes on a follower', () => {
+  test('a follower misses no change that was sent while it did not know the active replica', async () => {
     const { active, next, follower } = await openThree()
     await caughtUp(active, next, follower)
     const heard = listen(follower)
@@ -81,7 +83,7 @@ describe('the changes that a follower tells of', () => {
     follower.places.set({ kind: 'nowhere' })
     await lead(active, 'first')
     const link = follower.groups.linkTo(place)
-    // Whatever is answered comes after what was told of the first.
+    // Any answer arrives after the change of the first group.
     await Promise.allSettled([link.call('leader', ['first'], { deadlineMs: 5_000 })])
     active.proxy.set('hold', 'to-client')
     await lead(active, 'second')
@@ -94,7 +96,7 @@ describe('the changes that a follower tells of', () => {
     expect(follower.groups.linkTo(place)).toBe(link)
   })
 
-  test('are those of the active replica, with the same positions, however often the connection is cut', async () => {
+  test('a follower emits the changes of the active replica with the same positions, however often it reconnects', async () => {
     const { active, next, follower } = await openThree()
     const heard = [active, next, follower].map((replica) => listen(replica))
     const groups = ['a', 'b', 'c', 'd']
@@ -108,7 +110,7 @@ describe('the changes that a follower tells of', () => {
     expect(first).toHaveLength(groups.length * 40)
     for (const other of others) expect(other).toEqual(first)
     for (const { changed } of heard.flatMap(({ breaks }) => breaks)) expect(changed).toEqual(new Set())
-    // A cursor of one is a cursor of all.
+    // A cursor of one replica is valid on all replicas.
     const { feed } = active.hub
     const position = feed.after(heard[0]?.changes[49]?.position as Position)?.[0]?.position as Position
     for (const { hub } of [next, follower]) expect(hub.feed.find(feed.cursorAt(position))).toEqual(position)
@@ -116,7 +118,7 @@ describe('the changes that a follower tells of', () => {
     expect(rest).toEqual([109, 109, 109])
   })
 
-  test('have the metadata that the active one tells, and the newest are kept for those who come back', async () => {
+  test('a follower emits metadata as the active replica sent it, and keeps the newest for watchers that resume', async () => {
     const { active, follower } = await openThree()
     await caughtUp(active, follower)
     const { changes } = listen(follower)
@@ -129,7 +131,7 @@ describe('the changes that a follower tells of', () => {
     expect(follower.groups.textsOf('jobs', 2)).toEqual({ metadata: '{"zone":"new"}', carry: '' })
   })
 
-  test('have renewals among them only as long as somebody wants them', async () => {
+  test('a follower receives renewals only while a watcher wants them', async () => {
     const { active, follower } = await openThree()
     const renew = () => active.groups.renew({ groupId: 'jobs', nodeId: 'a', term: 1, extendByMs: 5_000 })
     await lead(active, 'jobs')
@@ -149,8 +151,8 @@ describe('the changes that a follower tells of', () => {
   })
 })
 
-describe('after a failover', () => {
-  test('nothing is missing where everything was told before', async () => {
+describe('failovers', () => {
+  test('a failover causes no gap when every change was received before it', async () => {
     const { cluster, active, next, follower } = await openThree()
     await lead(active, 'one')
     await caughtUp(active, next, follower)
@@ -160,12 +162,12 @@ describe('after a failover', () => {
     await caughtUp(next, active, follower)
     for (const { changes, breaks } of heard) {
       expect(changes.map(({ groupId }) => groupId)).toEqual(['two'])
-      // That nothing has changed is known.
+      // The replicas know that nothing has changed.
       for (const { changed } of breaks) expect(changed).toEqual(new Set())
     }
   })
 
-  test('just those groups are named whose changes nobody told of', async () => {
+  test('a failover reports exactly the groups whose changes were not received', async () => {
     const { cluster, active, next, follower } = await openThree()
     for (const group of ['known', 'missed', 'new']) if (group !== 'new') await lead(active, group)
     await caughtUp(active, next, follower)
@@ -183,7 +185,7 @@ describe('after a failover', () => {
     }
   })
 
-  test('after a loss of data any group may have changed', async () => {
+  test('any group may have changed after a data loss', async () => {
     const { cluster, active, next, follower } = await openThree()
     await lead(active, 'one')
     await caughtUp(active, next, follower)
@@ -195,7 +197,7 @@ describe('after a failover', () => {
     expect(breaks.map(({ changed }) => changed)).toEqual([undefined])
   })
 
-  test('after a loss that only the followers know of any group may have changed', async () => {
+  test('any group may have changed after a data loss that only the followers know of', async () => {
     const storage = new RolledBack()
     const heard: Position[] = []
     const { cluster, active, next, follower } = await openThree(
@@ -205,7 +207,7 @@ describe('after a failover', () => {
     storage.copy()
     for (const groupId of ['one', 'two', 'three']) await lead(active, groupId)
     await caughtUp(active, next, follower)
-    // What the storage must have from now on.
+    // The storage must have this position from now on.
     expect(heard).toContainEqual(active.groups.changes.position)
     const told = [next, follower].map((replica) => listen(replica))
     storage.rollBack()
@@ -216,7 +218,7 @@ describe('after a failover', () => {
   })
 })
 
-describe('a reader over HTTP', () => {
+describe('watchers over HTTP', () => {
   async function openServed(options: ReplicaOptions = {}) {
     const three = await openThree(options)
     const urls = new Map<Replica, string>()
@@ -238,7 +240,7 @@ describe('a reader over HTTP', () => {
     return { ...three, watch, poll }
   }
 
-  test('of a follower gets how things stand, and every change once', async () => {
+  test('a watcher of a follower receives the state and then every change once', async () => {
     const { active, follower, watch } = await openServed()
     await lead(active, 'jobs')
     const source = watch(follower, 'jobs,other')
@@ -254,7 +256,7 @@ describe('a reader over HTTP', () => {
     ])
   })
 
-  test('stays connected over a failover, and gets a gap and the state of just those groups that it missed', async () => {
+  test('a watcher stays connected across a failover and receives a GAP and the state of only the missed groups', async () => {
     const { cluster, active, next, follower, watch } = await openServed()
     await lead(active, 'known')
     await lead(active, 'missed')
@@ -282,7 +284,7 @@ describe('a reader over HTTP', () => {
     for (const { told } of sources[1]) expect(told.map(({ data }) => data.type)).toEqual(['STATE', 'LEADER_LOST'])
   })
 
-  test('goes from one replica to another with its cursor, before and after a failover', async () => {
+  test('a watcher moves between replicas with its cursor, before and after a failover', async () => {
     const { cluster, active, next, follower, poll } = await openServed()
     let { cursor } = await poll(active, 'jobs')
     const told: unknown[] = []
@@ -316,7 +318,7 @@ describe('a reader over HTTP', () => {
     expect(error).toBe('INVALID_REQUEST')
   })
 
-  test('that waits for an answer over a failover gets one, and the gap with the next', async () => {
+  test('a poll across a failover is answered with a GAP and the current state', async () => {
     const { cluster, active, next, follower, poll } = await openServed()
     await lead(active, 'jobs')
     const { cursor } = await poll(follower, 'jobs')

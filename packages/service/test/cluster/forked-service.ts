@@ -5,12 +5,12 @@ import { createInterface } from 'node:readline'
 import type { RunningService } from '../../src/index.ts'
 import type { ServeOptions } from '../served.ts'
 
-/** A service that can be killed, because it runs in a process of its own. */
+/** A service that can be killed, because it runs in a separate process. */
 export interface ForkedService extends RunningService {
   kill(): Promise<void>
 }
 
-/** What {@link forkService} takes: options that are data. */
+/** The options of {@link forkService}. They must be serializable. */
 export interface ForkOptions extends ServeOptions {
   readonly store: string
   readonly advertise: string

@@ -1,5 +1,5 @@
-// Preloaded into a replica: a network of its own, and a way to keep it from running.
-// TENURE_DETOURS has ports, and those by way of which they are reached: {"7071": 9071}.
+// Preloaded into a replica. It routes connections through proxies and lets a test block the replica. TENURE_DETOURS
+// maps ports to the proxy ports that replace them: {"7071": 9071}.
 import { Socket } from 'node:net'
 
 const detours = new Map(Object.entries(JSON.parse(process.env['TENURE_DETOURS'] ?? '{}')))
@@ -7,7 +7,7 @@ const { connect } = Socket.prototype
 Socket.prototype.connect = /** @type {typeof connect} */ (
   /** @this {Socket} @param {any[]} args */
   function (...args) {
-    // A list within the list, where a client of Node's own has sorted it.
+    // Node's own clients pass the normalized arguments as a nested array.
     const [first] = Array.isArray(args[0]) ? args[0] : args
     const detour = detours.get(String(first?.port))
     if (detour !== undefined) first.port = detour
@@ -15,7 +15,7 @@ Socket.prototype.connect = /** @type {typeof connect} */ (
   }
 )
 
-// For so many milliseconds nothing runs, in the midst of what has arrived at once.
+// Blocks the event loop for this many milliseconds, in the middle of everything that has arrived at once.
 const commands = new Socket({ fd: 3 })
 commands.on('data', (ms) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms)))
 commands.on('error', () => {})

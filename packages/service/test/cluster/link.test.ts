@@ -1,4 +1,4 @@
-/** Who may connect to the link, and what becomes of those who say what they should not. */
+/** Tests of who may connect to a replica, and of peers that send invalid messages. */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -27,12 +27,12 @@ function clientOf({ address, terms }: Pick<Replica, 'address' | 'terms'>, more: 
 const soon = { deadlineMs: 5_000 }
 const ask = (client: PeerClient) => client.call('leader', ['jobs'], soon)
 
-describe('a replica', () => {
-  test('with the secret is answered', async () => {
+describe('peer connections', () => {
+  test('a replica with the secret is answered', async () => {
     expect(await ask(clientOf(await openActive()))).toMatchObject({ highestTerm: 0 })
   })
 
-  test('with another secret, or of another cluster, is refused, and nothing was done', async () => {
+  test('a replica with another secret or of another cluster is refused, and its call does not take effect', async () => {
     const active = await openActive()
     const refused = { name: 'PeerError', mayBeDone: false }
     await expect(ask(clientOf(active, { secret: () => 'other' }))).rejects.toMatchObject({
@@ -49,12 +49,12 @@ describe('a replica', () => {
     ['new old', 'old'],
     ['old', 'new old'],
     ['new old', 'new old'],
-  ])('of which one side has the secret "%s" and the other "%s" is answered', async (ours, theirs) => {
+  ])('a replica with the secret "%s" accepts a peer with the secret "%s"', async (ours, theirs) => {
     const active = await openActive({ server: { secret: () => ours } })
     expect(await ask(clientOf(active, { secret: () => theirs }))).toMatchObject({ highestTerm: 0 })
   })
 
-  test('tells nothing to somebody who only pretends to be active', async () => {
+  test('a replica sends no call to an impostor that does not know the secret', async () => {
     const said: string[] = []
     const impostor = createServer((socket) => {
       socket.on('error', () => {})
@@ -74,13 +74,13 @@ describe('a replica', () => {
     expect(said[0]).not.toContain('metadata')
   })
 
-  test('goes to no other machine without TLS', async () => {
+  test('a replica does not connect to another machine without TLS', async () => {
     const { terms } = await openActive()
     const client = clientOf({ address: 'http://192.0.2.1:7071', terms })
     await expect(ask(client)).rejects.toMatchObject({ mayBeDone: false, message: /neither https/ })
   })
 
-  test('listens on no address that others can reach without TLS', async () => {
+  test('a replica does not listen on a non-loopback address without TLS', async () => {
     const { places, terms, hub, groups } = await openActive()
     const changes = { feed: hub.feed, follow: groups.follow, textsOf: groups.textsOf, whenFrom: async () => true }
     const options = {
@@ -98,7 +98,7 @@ describe('a replica', () => {
     expect(() => new PeerServer({ ...options, host: '0.0.0.0' })).toThrow(TypeError)
   })
 
-  test('is answered over TLS, if its certificate is from an authority that the other one knows', async () => {
+  test("a replica is answered over TLS only if it knows the authority of the peer's certificate", async () => {
     const authority = makeAuthority()
     const issued = authority.issue({ names: [dns('localhost')], usages: [serverAuth] })
     const active = await openActive({ server: { tls: issued } })
@@ -108,7 +108,7 @@ describe('a replica', () => {
     await expect(ask(clientOf(at, { ca: () => makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
   })
 
-  test('shows a renewed certificate to those who connect from then on, who may know another authority by then', async () => {
+  test('a renewed certificate is used for new connections, with the authorities that the client knows by then', async () => {
     const [former, later] = [makeAuthority(), makeAuthority()]
     const wish = { names: [dns('localhost')], usages: [serverAuth] }
     const active = await openActive({ server: { tls: former.issue(wish) } })
@@ -123,7 +123,7 @@ describe('a replica', () => {
     expect(await ask(connected)).toMatchObject({ highestTerm: 0 })
   })
 
-  test('is not asked for a caller who left while it was being connected', async () => {
+  test('a call is not sent when its caller disconnects before the connection is open', async () => {
     const active = await openActive()
     active.proxy.set({ delayMs: 200 })
     const client = clientOf(active)
@@ -136,21 +136,21 @@ describe('a replica', () => {
   })
 })
 
-describe('somebody who connects', () => {
+describe('invalid peers', () => {
   test.each([
     [{ secret: 'other' }, 401],
     [{ clusterId: 'other' }, 409],
     [{ upgrade: 'tenure-link-9' }, 426],
     [{ path: '/other' }, 404],
-  ])('as %o is refused', async (wrong, status) => {
+  ])('a peer that connects with %o is refused', async (wrong, status) => {
     await expect(connectRaw((await openActive()).address, wrong)).rejects.toThrow(`refused: ${status}`)
   })
 
-  test('without an upgrade is told to make one', async () => {
+  test('a request without an upgrade is answered with 426', async () => {
     expect((await fetch((await openActive()).address)).status).toBe(426)
   })
 
-  test('and does not prove that it knows the secret is cut off before anything is done', async () => {
+  test('a peer that does not prove the secret is disconnected before any of its calls runs', async () => {
     const active = await openActive()
     const calls = [[1, 'campaign', [claimOf('a')], 1_000]]
     for (const proof of [undefined, '', 'x', 'x'.repeat(43)]) {
@@ -162,7 +162,7 @@ describe('somebody who connects', () => {
     expect(await active.groups.leader('jobs')).toMatchObject({ highestTerm: 0 })
   })
 
-  test('and sends too much before it is known is cut off', async () => {
+  test('a peer that sends too much before it is identified is disconnected', async () => {
     const { address } = await openActive()
     const peer = await connectRaw(address)
     peer.send({ term: 1, proof: peer.proof, from: ['peer', 'http://127.0.0.1:1'], padding: 'x'.repeat(5_000) })
@@ -171,15 +171,15 @@ describe('somebody who connects', () => {
 
   test.each([
     ['a length that is too large', Buffer.from([0xff, 0xff, 0xff, 0xff, 0x20])],
-    ['what is not JSON', frameOf('{"term":')],
+    ['a message that is not JSON', frameOf('{"term":')],
     ['an empty message', frameOf('')],
     ['a list', frameOf('[]')],
     ['a message without a term', frameOf({ calls: [] })],
-    ['a term that is a text', frameOf({ term: '1' })],
-    ['calls that are no list', frameOf({ term: 1, calls: { 0: 'x' } })],
+    ['a term that is a string', frameOf({ term: '1' })],
+    ['calls that are not a list', frameOf({ term: 1, calls: { 0: 'x' } })],
     ['a call without an id', frameOf({ term: 1, calls: [['leader', ['jobs'], 1]] })],
-    ['brackets without end', frameOf('['.repeat(1_000_000))],
-  ])('and sends %s is cut off, and nobody else is', async (_what, bytes) => {
+    ['endless nesting', frameOf('['.repeat(1_000_000))],
+  ])('a peer that sends %s is disconnected, and other peers are not', async (_what, bytes) => {
     const active = await openActive()
     const other = clientOf(active)
     await ask(other)
@@ -190,7 +190,7 @@ describe('somebody who connects', () => {
     expect(await ask(other)).toMatchObject({ highestTerm: 0 })
   })
 
-  test('and says nothing keeps nobody else from connecting', async () => {
+  test('silent connections do not keep other peers from connecting', async () => {
     const active = await openActive()
     const port = Number(new URL(active.address).port)
     const other = clientOf(active)
@@ -202,7 +202,7 @@ describe('somebody who connects', () => {
     expect(await ask(other)).toMatchObject({ highestTerm: 0 })
   })
 
-  test('over TLS and never begins the handshake is cut off', async () => {
+  test('a connection that never begins the TLS handshake is closed', async () => {
     const tls = makeAuthority().issue({ names: [dns('localhost')], usages: [serverAuth] })
     const { address } = await openActive({ server: { tls } })
     const socket = connect({ port: Number(new URL(address).port), host: '127.0.0.1' }).resume()
@@ -210,7 +210,7 @@ describe('somebody who connects', () => {
     await once(socket, 'close')
   }, 10_000)
 
-  test('and asks for what this version does not know hears that, and goes on', async () => {
+  test('a peer that sends an unknown call gets an error, and its other calls are answered', async () => {
     const active = await openActive()
     const peer = await connectRaw(active.address)
     peer.send({
@@ -235,7 +235,7 @@ describe('somebody who connects', () => {
     expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all replicas run the same version/ })
   })
 
-  test('and reads nothing for a while gets every change afterwards, in order, or hears what it missed', async () => {
+  test('a peer that stops reading for a while receives every change in order afterwards', async () => {
     const active = await openActive()
     const from = textOf(active.hub.feed.position)
     const peer = await connectRaw(active.address)
@@ -260,7 +260,7 @@ describe('somebody who connects', () => {
   })
 })
 
-test('a subject whose calls fill its share of the connection is refused, and the others and the changes are not', async () => {
+test('a subject whose calls fill its share of a peer connection is refused, and other traffic is not', async () => {
   const active = await openActive()
   active.proxy.set('hold')
   const client = clientOf(active)
@@ -279,7 +279,7 @@ test('a subject whose calls fill its share of the connection is refused, and the
   await outcomes
 })
 
-test('a call that is not answered in time fails, and what came of it is not known', async () => {
+test('a call that is not answered in time fails with an unknown outcome', async () => {
   const active = await openActive()
   const client = clientOf(active)
   await ask(client)
@@ -294,14 +294,14 @@ test('a campaign waits at the active replica no longer than its caller does', as
   const active = await openActive()
   await active.groups.campaign(claimOf('a'), here)
   const waiting = clientOf(active).call('campaign', [claimOf('b', { waitMs: 60_000 })], { deadlineMs: 100 })
-  // Whichever side is first to notice.
+  // Either side may notice the timeout first.
   await waiting.catch(() => {})
   const behind = active.groups.campaign(claimOf('c', { waitMs: 60_000 }), here)
   await active.groups.resign({ groupId: 'jobs', nodeId: 'a', term: 1 })
   expect(await behind).toMatchObject({ granted: true, lease: { nodeId: 'c' } })
 })
 
-test('a connection that is half open is given up by both sides, and calls go on over another', async () => {
+test('both sides give up a half-open connection, and calls continue on a new one', async () => {
   const speed = 20
   const clock = {
     ...systemClock,
@@ -315,7 +315,7 @@ test('a connection that is half open is given up by both sides, and calls go on 
   const waiting = follower.groups.campaign(claimOf('b', { waitMs: 300_000, ttlMs: 600_000 }), here)
   const { opened } = active.proxy
   active.proxy.freezeExisting()
-  // On this clock nobody holds a call for longer than 100 ms of real time.
+  // On this clock, no call is held for longer than 100 ms of real time.
   const again = <T>(ask: () => T) => vi.waitFor(ask, { timeout: 10_000, interval: 10 })
   expect(await again(() => follower.groups.leader('jobs'))).toMatchObject({ lease: { nodeId: 'a' } })
   expect(active.proxy.opened).toBeGreaterThan(opened)

@@ -1,4 +1,4 @@
-/** A storage that lost what it had confirmed, and a lease key that is gone. */
+/** Tests of a storage that lost confirmed writes, and of a lost lease key. */
 import { casStore } from 'tenure'
 import { describe, expect, test } from 'vitest'
 import { ConfirmedHead } from '../../src/replication/data-loss.ts'
@@ -18,22 +18,22 @@ const head: StorageHead = {
   secret: 'secret',
 }
 
-/** A replica's own lease, by default. */
+/** The default lease duration of a replica. */
 const leaseMs = 3_000
 
 const complete = (incarnation: string): History => ({ incarnation, isComplete: true })
 const incomplete = (incarnation: string): History => ({ incarnation, isComplete: false })
 
-describe('a head that is found', () => {
+describe('the head in the storage', () => {
   test.each<[string, Partial<StorageHead>, History | undefined]>([
-    ['is the last one known', {}, undefined],
+    ['is the last known one', {}, undefined],
     ['is of an append whose answer was lost', { seq: 101, batch: 'c' }, undefined],
-    ['is another replica’s', { term: 6, seq: 101, batch: 'c' }, undefined],
-    ['was restored by somebody since', { term: 2, seq: 40, batch: 'c', restores: 2 }, undefined],
-    ['is on a server that has all that was confirmed', {}, complete('two')],
+    ['is from another replica', { term: 6, seq: 101, batch: 'c' }, undefined],
+    ['was restored since', { term: 2, seq: 40, batch: 'c', restores: 2 }, undefined],
+    ['is on a server that has all confirmed writes', {}, complete('two')],
     ['is on the server that wrote it', {}, incomplete('one')],
     ['names no server', { incarnation: '', seq: 101 }, incomplete('two')],
-  ])('loses nothing where it %s', (_name, change, history) => {
+  ])('no data loss is reported when the head %s', (_name, change, history) => {
     const confirmed = new ConfirmedHead(head.restores)
     confirmed.note(head)
     const changes = confirmed.changesOn({ ...head, ...change }, history, 60_000)
@@ -41,50 +41,50 @@ describe('a head that is found', () => {
   })
 
   test.each<[string, Partial<StorageHead>, History | undefined]>([
-    ['is before the last one known', { seq: 99, batch: 'a' }, undefined],
-    ['is another one in its place', { batch: 'c' }, undefined],
-    ['has a higher term, and too few batches', { term: 6, seq: 100, batch: 'c' }, undefined],
+    ['is before the last known one', { seq: 99, batch: 'a' }, undefined],
+    ['is another one at the same position', { batch: 'c' }, undefined],
+    ['has a higher term but too few batches', { term: 6, seq: 100, batch: 'c' }, undefined],
     ['has a lower term', { term: 4, seq: 101, batch: 'c' }, undefined],
-    ['knows of fewer restores', { restores: 0, seq: 101, batch: 'c' }, undefined],
+    ['has fewer restores', { restores: 0, seq: 101, batch: 'c' }, undefined],
     ['is on a server that does not vouch for it', {}, incomplete('two')],
-  ])('shows that something is lost where it %s', (_name, change, history) => {
+  ])('a data loss is reported when the head %s', (_name, change, history) => {
     const confirmed = new ConfirmedHead(head.restores)
     confirmed.note(head)
     const changes = confirmed.changesOn({ ...head, ...change }, history, 60_000)
     expect(changes).toEqual({ incarnation: history?.incarnation ?? 'one', restores: 2, heldMs: 60_000 })
-    // Once that is noted, it is no loss any more.
+    // Once the loss is recorded, it is not reported again.
     const next = { ...head, ...change, ...changes, term: 9, batch: 'next' }
     confirmed.note(next)
     expect(confirmed.changesOn(next, history, 60_000)).toEqual({ incarnation: next.incarnation })
   })
 
-  test('is not counted on from what no active one can have told of', () => {
+  test('a position that no active replica can have sent is not used to detect a data loss', () => {
     const confirmed = new ConfirmedHead(head.restores)
     confirmed.heard({ ...head, index: 0 })
     confirmed.heard({ ...head, restores: 2 ** 52, index: 0 })
     expect(confirmed.changesOn(head, undefined, 60_000)).toEqual({ incarnation: 'one' })
-    // What came before, and what comes after, is still known.
+    // Positions before and after it still count.
     expect(confirmed.changesOn({ ...head, seq: 99 }, undefined, 60_000)).toMatchObject({ restores: 2 })
     confirmed.heard({ ...head, restores: 3, index: 0 })
     expect(confirmed.changesOn(head, undefined, 60_000)).toMatchObject({ restores: 4 })
   })
 
   test.each<[string, Partial<StorageHead>, boolean]>([
-    ['is the one that was told of', {}, false],
-    ['is after it', { seq: 101, batch: 'c' }, false],
-    ['was restored by somebody since', { term: 2, seq: 40, restores: 2 }, false],
-    ['is before it', { seq: 99 }, true],
-    ['has a higher term in its place', { term: 6 }, true],
+    ['is the reported one', {}, false],
+    ['is after the reported one', { seq: 101, batch: 'c' }, false],
+    ['was restored since', { term: 2, seq: 40, restores: 2 }, false],
+    ['is before the reported one', { seq: 99 }, true],
+    ['has a higher term at the same position', { term: 6 }, true],
     ['has a lower term', { term: 4, seq: 101 }, true],
-    ['knows of fewer restores', { restores: 0, seq: 101 }, true],
-  ])('is judged by what the active replica told of: it %s', (_name, change, isLoss) => {
+    ['has fewer restores', { restores: 0, seq: 101 }, true],
+  ])('a follower compares the head with the position that the active replica reported: it %s', (_name, change, isLoss) => {
     const confirmed = new ConfirmedHead(head.restores)
     confirmed.heard({ restores: 1, term: 5, seq: 100, index: 3 })
     const changes = confirmed.changesOn({ ...head, ...change }, undefined, 60_000)
     expect(changes).toEqual(isLoss ? { incarnation: 'one', restores: 2, heldMs: 60_000 } : { incarnation: 'one' })
   })
 
-  test('is held for as long as it says where that is longer', () => {
+  test('the hold in the head is kept when it is longer', () => {
     const found = { ...head, heldMs: 90_000 }
     expect(new ConfirmedHead(head.restores).changesOn(found, incomplete('two'), 60_000)).toMatchObject({
       heldMs: 90_000,
@@ -92,7 +92,7 @@ describe('a head that is found', () => {
   })
 })
 
-/** A server with copies. */
+/** A server with replicas of its data. */
 class Copied extends RolledBack {
   isComplete = true
 
@@ -113,8 +113,8 @@ async function lossy(change: (storage: Copied) => void) {
   return { ...scene, storage, one }
 }
 
-describe('after a loss', () => {
-  test('nobody is granted anything for the longest lease, in any group, even over a further failover', async () => {
+describe('data loss', () => {
+  test('a data loss holds all groups for the longest lease, even across another failover', async () => {
     const { clock, storage, events, one, start } = await lossy((server) => {
       server.incarnation = 'timeline 2'
       server.isComplete = false
@@ -135,7 +135,7 @@ describe('after a loss', () => {
       freeInMs: expect.closeTo(59_900 + leaseMs, -3),
     })
     expect(await campaign(groups, 'b', { groupId: 'unknown' })).toMatchObject({ granted: false })
-    // A definition that allows more than the service does is held for that long.
+    // A group whose definition allows longer leases than the service is held for that long.
     const longer = { policy: { minTtlMs: 1_000, maxTtlMs: 90_000 }, allowedNodes: undefined }
     await groups.define('defined', longer, { replace: false })
 
@@ -152,7 +152,7 @@ describe('after a loss', () => {
     expect({ heldMs, restores }).toEqual({ heldMs: undefined, restores: 1 })
   })
 
-  test('a replica that knows more than the storage notices it by itself, when it takes over again', async () => {
+  test('a replica that knows more than the storage detects the data loss when it takes over again', async () => {
     const { clock, one, events } = await lossy(() => {})
     await expect(campaign(groupsOf(one), 'b', { groupId: 'other' })).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
@@ -169,7 +169,7 @@ describe('after a loss', () => {
     expect(await campaign(groupsOf(one), 'b')).toMatchObject({ granted: false })
   })
 
-  test('a replica that only followed notices it too, when it takes over', async () => {
+  test('a replica that only followed detects a data loss when it takes over', async () => {
     const storage = new RolledBack()
     const { clock, events, start } = open(storage)
     const one = start('one')
@@ -191,9 +191,9 @@ describe('after a loss', () => {
     expect(await campaign(groupsOf(two), 'b')).toMatchObject({ granted: true, lease: { term: 1_000_001 } })
   })
 
-  test('a failover to a server that has all of it changes nothing', async () => {
+  test('a failover to a server that has all confirmed writes is not a data loss', async () => {
     const { clock, storage, events, one, start } = await lossy(() => {})
-    // It was lost only to see that nobody looks for it.
+    // The write was lost only to show that the replica does not look for it.
     storage.incarnation = 'timeline 2'
     const two = start('two')
     await clock.advance(10)
@@ -205,7 +205,7 @@ describe('after a loss', () => {
   })
 })
 
-test('a lost lease key elects nobody beside a living active one, not even of those who never saw it', async () => {
+test('a lost lease key elects no second replica while the active one is alive', async () => {
   const { clock, storage, start, events } = open()
   const kv = simulatedKv({ watch: false })
   const leases = activeStore(casStore(kv, { clock }), storage)

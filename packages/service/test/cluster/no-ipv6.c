@@ -1,4 +1,4 @@
-// Preloaded into a service: a kernel without IPv6.
+// Preloaded into a service: simulates a kernel without IPv6.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

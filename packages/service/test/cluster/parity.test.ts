@@ -1,4 +1,4 @@
-/** Everything that can be asked is answered through a follower as it is where the groups are. */
+/** Tests that a follower answers every call like the active replica. */
 import { fakeClock } from 'tenure/testing'
 import { expect, test } from 'vitest'
 import { ServiceError } from '../../src/errors.ts'
@@ -13,7 +13,7 @@ const attempt = 'the one'
 
 type Step = readonly [name: string, ask: (groups: Groups) => unknown]
 
-/** In this order, on one cluster. */
+/** The steps run in this order on one cluster. */
 const steps: readonly Step[] = [
   ['nobody has led', (groups) => groups.leader('jobs')],
   ['a group that does not exist', (groups) => groups.group('jobs')],
@@ -23,7 +23,7 @@ const steps: readonly Step[] = [
   ['a win', (groups) => groups.campaign(claimOf('a', { attempt, metadata: '{"zone":"é\u2028"}', mark: 'm1' }), signal)],
   ['the same candidacy', (groups) => groups.campaign(claimOf('a', { attempt }), signal)],
   ['a loss', (groups) => groups.campaign(claimOf('b', { attempt: 'other' }), signal)],
-  ['a wait of no time', (groups) => groups.campaign(claimOf('b', { attempt: 'other', waitMs: 0 }), signal)],
+  ['a wait of zero', (groups) => groups.campaign(claimOf('b', { attempt: 'other', waitMs: 0 }), signal)],
   ['a lease that is too short', (groups) => groups.campaign(claimOf('b', { attempt: 'other', ttlMs: 1 }), signal)],
   [
     'a term from far ahead',
@@ -40,7 +40,7 @@ const steps: readonly Step[] = [
       groups.campaign(claimOf('b', { groupId: 'far', afterTerm: 2 ** 40, byAdministrator: true, attempt }), signal),
   ],
   ['a renewal', (groups) => groups.renew({ ...held, extendByMs: 5_000, mark: 'm2' })],
-  ['a longer renewal with a carry', (groups) => groups.renew({ ...held, extendByMs: 8_000, carry: 'page 7' })],
+  ['a longer renewal with a checkpoint', (groups) => groups.renew({ ...held, extendByMs: 8_000, carry: 'page 7' })],
   ['a renewal of another attempt', (groups) => groups.renew({ ...held, attempt: 'no', extendByMs: 5_000 })],
   ['a renewal of another version', (groups) => groups.renew({ ...held, version: 'no', extendByMs: 5_000 })],
   ['a renewal that is too long', (groups) => groups.renew({ ...held, extendByMs: 90_000 })],
@@ -61,7 +61,7 @@ const steps: readonly Step[] = [
   ],
   ['the leader', (groups) => groups.leader('jobs')],
   ['a heartbeat', (groups) => groups.heartbeat('jobs', 'c', '{"ip":"10.0.0.1"}')],
-  ['a heartbeat with a start', (groups) => groups.heartbeat('jobs', 'c', '{"ip":"10.0.0.1"}', 'start 1')],
+  ['a heartbeat with an instance', (groups) => groups.heartbeat('jobs', 'c', '{"ip":"10.0.0.1"}', 'start 1')],
   [
     'open watches, one in no group',
     (groups) =>
@@ -78,13 +78,13 @@ const steps: readonly Step[] = [
   ['a node that is not allowed', (groups) => groups.campaign(claimOf('z', { groupId: 'orders', attempt }), signal)],
   ['a heartbeat that is not allowed', (groups) => groups.heartbeat('orders', 'z', '{}')],
   ['a lease out of bounds', (groups) => groups.campaign(claimOf('a', { groupId: 'orders', ttlMs: 60_000 }), signal)],
-  ['a definition in its place', (groups) => groups.define('orders', loose, { replace: true })],
+  ['a definition that replaces it', (groups) => groups.define('orders', loose, { replace: true })],
   ['the group of the definition', (groups) => groups.group('orders')],
   ['many leaders', (groups) => groups.leaders(['jobs', 'orders', 'none'])],
   ['all groups', (groups) => groups.groups({ after: undefined, limit: 10 })],
   ['a page of one', (groups) => groups.groups({ after: undefined, limit: 1 })],
   ['the page after it', (groups) => groups.groups({ after: 'jobs', limit: 1 })],
-  ['what one may see', (groups) => groups.groups({ after: undefined, limit: 10, isShown: (id) => id === 'orders' })],
+  ['only the visible groups', (groups) => groups.groups({ after: undefined, limit: 10, isShown: (id) => id === 'orders' })],
   ['removal of a group that has a leader', (groups) => groups.remove('jobs', { force: false })],
   ['resignation of another', (groups) => groups.resign({ ...held, nodeId: 'b' })],
   ['resignation of another version', (groups) => groups.resign({ ...held, version: 'no' })],
@@ -94,9 +94,9 @@ const steps: readonly Step[] = [
   ['an attempt that was used', (groups) => groups.campaign(claimOf('a', { attempt, attemptIsOnce: true }), signal)],
   ['a term that is outdated', (groups) => groups.campaign(claimOf('b', { attempt: 'b', afterTerm: 0 }), signal)],
   ['another leader', (groups) => groups.campaign(claimOf('b', { attempt: 'b', afterTerm: 1 }), signal)],
-  ['a term of another, ended by force', (groups) => groups.depose({ ...held, nodeId: 'c', term: 2 })],
-  ['a term ended by force', (groups) => groups.depose({ ...held, nodeId: 'b', term: 2 })],
-  ['who may not lead yet', (groups) => groups.leader('jobs')],
+  ['a forced end of the term of another node', (groups) => groups.depose({ ...held, nodeId: 'c', term: 2 })],
+  ['a forced end of a term', (groups) => groups.depose({ ...held, nodeId: 'b', term: 2 })],
+  ['a group that is held after a forced end', (groups) => groups.leader('jobs')],
   ['removal by force', (groups) => groups.remove('jobs', { force: true })],
   ['a group that is held', (groups) => groups.campaign(claimOf('c', { attempt: 'c' }), signal)],
   ['a group that was removed', (groups) => groups.group('jobs')],
@@ -121,12 +121,12 @@ function openParityCluster(): Promise<TestCluster> {
   const chargeNewGroup = (subject: string) => {
     if (subject === 'poor') throw new ServiceError('RATE_LIMITED', 'Too many new groups.', { details: { wait: 1 } })
   }
-  // Time stands still, so that all answers are the same.
+  // The clock does not advance, so that all answers are comparable.
   const clock = fakeClock()
   return openCluster(2, { groups: { clock: new ServingClock(clock), storageClock: clock, chargeNewGroup } })
 }
 
-test('every method and every error is the same through a follower as where the groups are', async () => {
+test('a follower gives the same answer and the same error as the active replica for every method', async () => {
   const [direct, cluster] = [await openParityCluster(), await openParityCluster()]
   const here = direct.replicas[0]?.local
   const there = cluster.replicas[1]?.groups
@@ -137,7 +137,7 @@ test('every method and every error is the same through a follower as where the g
     expect(await outcomeOf(ask, there), name).toEqual(expected)
     outcomes.push(expected)
   }
-  // Each kind of answer was among them.
+  // Each kind of answer occurred.
   const codes = new Set(outcomes.flatMap((outcome) => (outcome as { code?: string }).code ?? []))
   expect([...codes].toSorted()).toEqual(
     ['CONFLICT', 'INVALID_REQUEST', 'INVALID_TTL', 'NOT_FOUND', 'RATE_LIMITED', 'UNAUTHORIZED'].toSorted(),
@@ -145,7 +145,7 @@ test('every method and every error is the same through a follower as where the g
   expect(new Set(steps.map(([name]) => name)).size).toBe(steps.length)
 })
 
-test('the active replica answers the same from its own groups, renewals without a promise', async () => {
+test('the active replica answers from its own groups, and plain renewals synchronously', async () => {
   const [direct, cluster] = [await openParityCluster(), await openParityCluster()]
   const here = direct.replicas[0]?.local
   const active = cluster.replicas[0]?.groups
@@ -156,7 +156,7 @@ test('the active replica answers the same from its own groups, renewals without 
   expect(active.renewMany('a', [['g', 1, 5_000]])).toEqual([5_000])
 })
 
-test('pages through a follower show every group once, in the same order, whatever may be seen of them', async () => {
+test('pages through a follower show every visible group once and in the same order', async () => {
   const { replicas } = await openCluster(2)
   const [active, follower] = replicas
   if (!active || !follower) throw new Error('no replicas')

@@ -3,14 +3,14 @@ import { onTestFinished, vi } from 'vitest'
 import type { Answer } from '../disk/service-process.ts'
 import { activeOf, openReplicas, type ClusterOptions, type ReplicaProcess } from './replica-process.ts'
 
-/** Replicas that run, and which of them is active at first. */
+/** Running replicas, and the one that is active at first. */
 export interface ProcessScene {
   readonly replicas: readonly ReplicaProcess[]
   readonly active: ReplicaProcess
   readonly followers: readonly [ReplicaProcess, ...ReplicaProcess[]]
 }
 
-/** Starts replicas with data of their own, and waits until one of them is active and all answer. */
+/** Starts replicas with their own data and waits until one is active and all are ready. */
 export async function startReplicas(options: ClusterOptions): Promise<ProcessScene> {
   const replicas = await openReplicas({ prefix: randomUUID(), ...options })
   await Promise.all(replicas.map((replica) => replica.start()))
@@ -21,7 +21,7 @@ export async function startReplicas(options: ClusterOptions): Promise<ProcessSce
   return { replicas, active, followers: [first, ...others] }
 }
 
-/** Waits until a replica can have something made durable. Gives how long that took. */
+/** Waits until a replica can make a write durable. Returns how long that took. */
 export async function answers(replica: ReplicaProcess): Promise<number> {
   const askedMs = performance.now()
   const isReady = async () => (await replica.ask('GET', '/readyz', undefined, { timeoutMs: 3_000 }))?.status === 200
@@ -43,16 +43,16 @@ export const resign = (replica: ReplicaProcess, group: string, node_id: string, 
 
 export const leader = (replica: ReplicaProcess, group: string) => replica.ask('GET', `/v1/groups/${group}/leader`)
 
-/** What an answer to a campaign looks like that won. */
+/** The answer to a campaign that won. */
 export const won = (term: number): Answer => ({ status: 200, body: { is_leader: true, leader: { term } } })
 
-/** A client that keeps a lease, and comes back at once with what was refused because nobody was there to answer. */
+/** A client that keeps a lease and retries at once when a call is refused because no replica could answer. */
 export class Keeper {
   readonly group: string
   readonly node: string
-  /** How long it was refused for, whenever it was. */
+  /** How long each interruption lasted. */
   readonly refusedMs: number[] = []
-  /** Answers by which it has lost its lease. */
+  /** The answers by which it lost its lease. */
   readonly lost: Answer[] = []
   renewals = 0
   readonly #pick: () => ReplicaProcess

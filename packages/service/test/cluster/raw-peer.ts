@@ -10,15 +10,15 @@ import {
   protocol,
 } from '../../src/replication/peer-authentication.ts'
 
-/** One who speaks the link's language, and says whatever the test wants. */
+/** A peer that speaks the protocol between replicas and sends whatever the test wants. */
 export interface RawPeer {
   readonly socket: Socket
-  /** Messages that came back. */
+  /** The messages that were received. */
   readonly heard: Record<string, unknown>[]
-  /** Resolves when the connection is over. */
+  /** Resolves when the connection is closed. */
   readonly closed: Promise<void>
   send(message: object | string): void
-  /** What the other side is to believe. */
+  /** The proof that the other side expects. */
   readonly proof: string
 }
 
@@ -29,7 +29,7 @@ export function frameOf(message: object | string): Buffer {
   return Buffer.concat([head, body])
 }
 
-/** Connects, and rejects with the status where it is refused. */
+/** Connects to a replica. Rejects with the status if the connection is refused. */
 export function connectRaw(
   address: string,
   { secret = 'secret', clusterId = 'cluster', upgrade = protocol, path = linkPath } = {},
@@ -56,7 +56,7 @@ export function connectRaw(
     asked.once('upgrade', (response, socket: Socket, head) => {
       onTestFinished(() => void socket.destroy())
       socket.on('error', () => {})
-      // Who is silent is taken for gone.
+      // A peer that is silent is considered gone.
       const sign = setInterval(() => void socket.write(frameOf({ term: 0 })), 1_000)
       socket.once('close', () => clearInterval(sign))
       const heard: RawPeer['heard'] = []

@@ -10,7 +10,7 @@ const groups = {
   metricsGroups: ['jobs'],
 }
 
-test('only the active replica has figures of groups, from its first moment to its last', async () => {
+test('only the active replica has metrics of groups, from its first moment to its last', async () => {
   const { clock, leases, start } = open()
   let isCut = false
   const cut = new Proxy(leases, {
@@ -36,6 +36,6 @@ test('only the active replica has figures of groups, from its first moment to it
     if (now.kind === 'here' && now.groups.figures() && first.figures()) both += 1
   }
   expect([both, first.figures()]).toEqual([0, undefined])
-  // The lease that it found goes on, so somebody leads.
+  // The lease that the new active replica found is still live, so the group has a leader.
   expect(groupsOf(two).figures()?.shown).toMatchObject([{ groupId: 'jobs', hasLeader: true, term: 1 }])
 })

@@ -16,14 +16,17 @@ interface Replica {
 
 const size = 3
 
-/** How the active one goes: in good order, or killed. Where it runs in the test's own process it is not killed. */
+/**
+ * How the active replica ends: with a clean stop, or killed. It is never killed where it runs in the test's own
+ * process.
+ */
 export type Leaving = 'stopped' | 'killed'
 
 /** Services of three replicas each, on one etcd. */
 export class ReplicaPlace {
   /**
-   * Whether each replica has a process of its own, if nobody gives it a clock. That pays for services that several cases
-   * ask: others are never replaced.
+   * Whether each replica runs in a separate process, unless the options set a clock. This pays off for services that
+   * several cases share, because only those are replaced.
    */
   forks = false
   readonly #server: () => RunningServer
@@ -49,7 +52,7 @@ export class ReplicaPlace {
     return {
       url: service.url,
       clusterId: service.clusterId,
-      // Those of now: one that was replaced has another.
+      // The current URLs: a replaced replica has a new one.
       get entries() {
         return service.entries
       },
@@ -58,7 +61,7 @@ export class ReplicaPlace {
     }
   }
 
-  /** Ends and starts the active one of each service. With a change after it, no reader misses anything by that. */
+  /** Replaces the active replica of each service. With a change afterwards, no watcher misses anything. */
   async replaceActive(leaving: Leaving, { withChange }: { readonly withChange: boolean }): Promise<void> {
     const replacements = [...this.#open].map(async (service) => {
       await service.replaceActive(leaving)
@@ -119,7 +122,7 @@ class ReplicatedService {
       : startService({ ...all, logger: loggerOf(onLine) }))
   }
 
-  /** The one that had the lease last. */
+  /** The replica that last had the lease. */
   async #holder(): Promise<Replica | undefined> {
     const key = base64(`${this.#prefix}/service:leases/active/record`)
     const { kvs = [] } = await askEtcd<{ kvs?: { value: string }[] }>(this.#etcd, 'kv/range', { key })
@@ -142,8 +145,8 @@ class ReplicatedService {
   }
 
   /**
-   * Makes a change, and waits until every replica has heard of it. A replica that has just started knows no earlier
-   * changes: to a reader with an older cursor of another replica it would report a gap.
+   * Makes a change and waits until every replica has received it. A replica that has just started knows no earlier
+   * changes, so it would report a gap to a watcher with an older cursor of another replica.
    */
   async change(): Promise<void> {
     const group = `${this.entries[0] ?? ''}/v1/groups/change`
@@ -164,14 +167,14 @@ class ReplicatedService {
 
   async close(): Promise<void> {
     const last = await this.#holder()
-    // What waits at a follower hears from the active one that it waits no more.
+    // Close the followers first: their waiting calls are then canceled at the active replica.
     await Promise.all(this.#replicas.map(async (replica) => (replica === last ? undefined : replica.running?.close())))
     await last?.running?.close()
     this.#front.close()
   }
 }
 
-/** Takes each connection to a replica that is picked for it. */
+/** Forwards each connection to a replica that `pick` selects. */
 class Front {
   readonly #pick: () => string | undefined
   readonly #server: Server
@@ -190,7 +193,7 @@ class Front {
     await once(this.#server, 'listening')
   }
 
-  /** Connections end with the replicas. */
+  /** Stops listening. Open connections end with the replicas. */
   close(): void {
     this.#server.close()
   }
@@ -211,7 +214,7 @@ class Front {
         for (const other of ends) other.destroySoon()
       })
     }
-    // What its server has ended it does not read any more.
+    // A server that has ended its side no longer reads.
     upstream.once('end', () => ends.forEach((socket) => socket.destroySoon()))
     client.pipe(upstream)
     upstream.pipe(client)

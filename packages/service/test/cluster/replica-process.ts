@@ -22,21 +22,21 @@ export interface ClusterOptions {
   /** The ports of etcd's members on this machine. */
   readonly members: readonly number[]
   readonly prefix?: string
-  /** Another build of the service than that of the package. */
+  /** The path of another build of the service. */
   readonly entry?: string | undefined
   /** Default: 3. */
   readonly size?: number
 }
 
-/** A replica in a process of its own, which reaches etcd and the others by networks of its own. */
+/** A replica in a separate process, which reaches etcd and the other replicas through its own proxies. */
 export class ReplicaProcess {
   readonly port: number
   readonly linkPort: number
-  /** To each member of etcd. */
+  /** The proxies to each member of etcd. */
   readonly toEtcd: readonly Proxy[]
-  /** To each of the others. */
+  /** The proxies to each of the other replicas. */
   readonly toOthers = new Map<ReplicaProcess, Proxy>()
-  /** Of all its lives. */
+  /** The log lines of all its processes, across restarts. */
   readonly log: Line[] = []
   readonly #options: ClusterOptions
   #process: ServiceProcess | undefined
@@ -54,7 +54,7 @@ export class ReplicaProcess {
     return new ReplicaProcess(await freePort(), await freePort(), proxies, options)
   }
 
-  /** The others must be known by then. */
+  /** Starts the replica. The other replicas must be known by then. */
   async start(): Promise<void> {
     const { prefix = 'tenure', entry } = this.#options
     const hosts = this.toEtcd.map(({ port }) => `127.0.0.1:${port}`)
@@ -69,7 +69,7 @@ export class ReplicaProcess {
         TENURE_DETOURS: JSON.stringify(detours),
       },
       onLine: (line) => {
-        // Node itself writes there too.
+        // Node itself writes to standard error too.
         if (line.startsWith('{')) this.log.push(JSON.parse(line) as Line)
       },
     })
@@ -84,23 +84,23 @@ export class ReplicaProcess {
     return child !== undefined && child.exitCode === null && child.signalCode === null
   }
 
-  /** The highest term in which it served. */
+  /** The highest term in which the replica was active. */
   get servedTerm(): number {
     return Math.max(0, ...this.log.map(({ msg, term }) => (msg === isActive ? (term ?? 0) : 0)))
   }
 
-  /** Undefined if nothing is known of what became of it. */
+  /** Resolves to undefined if the outcome of the call is unknown. */
   async ask(...args: Parameters<ServiceProcess['ask']>): Promise<Answer | undefined> {
     return this.#process?.ask(...args)
   }
 
-  /** Resolves once it has logged this, after as many lines. */
+  /** Resolves once the replica has logged this message after line `after`. */
   async logged(msg: string, after = 0): Promise<Line> {
     const found = () => this.log.slice(after).find((line) => line.msg === msg)
     return vi.waitUntil(found, { timeout: 30_000, interval: 2 })
   }
 
-  /** Resolves once it stands still. */
+  /** Resolves once the process is stopped. */
   async pause(): Promise<void> {
     const { child } = this.#process ?? {}
     child?.kill('SIGSTOP')
@@ -112,7 +112,7 @@ export class ReplicaProcess {
     this.#process?.child.kill('SIGCONT')
   }
 
-  /** Keeps it from running for so long, once it reads this. */
+  /** Blocks the event loop of the process for this long, once it reads this command. */
   block(ms: number): void {
     const commands = this.#process?.child.stdio[3] as Socket | undefined
     commands?.write(String(ms))
@@ -122,13 +122,13 @@ export class ReplicaProcess {
     await this.#process?.kill()
   }
 
-  /** Ends it in good order. */
+  /** Stops the replica cleanly. */
   async stop(): Promise<void> {
     await this.#process?.stop()
   }
 }
 
-/** Opens replicas that know each other, until the end of the test. None is started. */
+/** Opens replicas that know each other until the end of the test. None of them is started. */
 export async function openReplicas(options: ClusterOptions): Promise<ReplicaProcess[]> {
   const replicas = await Promise.all(Array.from({ length: options.size ?? 3 }, () => ReplicaProcess.open(options)))
   for (const from of replicas) {
@@ -142,7 +142,7 @@ export async function openReplicas(options: ClusterOptions): Promise<ReplicaProc
   return replicas
 }
 
-/** The one that served in the highest term, once there is one. */
+/** The replica that was active in the highest term, once there is one. */
 export async function activeOf(replicas: readonly ReplicaProcess[], afterTerm = 0): Promise<ReplicaProcess> {
   const highest = () => replicas.toSorted((one, other) => other.servedTerm - one.servedTerm)[0]
   return vi.waitUntil(

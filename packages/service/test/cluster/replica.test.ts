@@ -1,4 +1,4 @@
-/** The active one of several replicas, in virtual time. What chance does to them: test/proof. */
+/** Tests of the active one of several replicas, in virtual time. The randomized tests are in test/proof. */
 import { memoryStore, type LeaseStore } from 'tenure'
 import { fakeClock } from 'tenure/testing'
 import { describe, expect, test } from 'vitest'
@@ -13,14 +13,14 @@ import { campaign, groupsOf, open, unavailable } from './scene.ts'
 const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
 const { signal } = new AbortController()
 
-/** Lets somebody else be active, with a head of a higher term. */
+/** Makes another replica active, with a head of a higher term. */
 async function takeHead(storage: MemoryStorage, term: number): Promise<void> {
   const head = await storage.head()
   expect(await storage.append(head, batchAfter(head, [], { term }))).toBe('done')
 }
 
-describe('a replica that is elected', () => {
-  test('swaps the head to its term, loads, and answers; the others know where', async () => {
+describe('elections of a replica', () => {
+  test('an elected replica swaps the head to its term, loads, and answers, and the others know its address', async () => {
     const { clock, storage, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -32,7 +32,7 @@ describe('a replica that is elected', () => {
     expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true, lease: { term: 1 } })
   })
 
-  test('counts every lease that it finds for the longest promise, from when it begins to serve', async () => {
+  test('a new active replica counts every lease for its longest promise from when it begins to serve', async () => {
     const { clock, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -47,11 +47,11 @@ describe('a replica that is elected', () => {
     const { lease } = await groupsOf(two).leader('jobs')
     expect(lease).toMatchObject({ nodeId: 'a', term: 1, carry: 'page 7', ended: false })
     expect(lease?.remainingMs).toBeGreaterThan(19_900)
-    // A plain renewal is confirmed from memory, as by the replica before.
+    // A plain renewal is confirmed from memory, as by the previous active replica.
     expect(await groupsOf(two).renew({ ...held, extendByMs: 5_000 })).toMatchObject({ granted: true })
   })
 
-  test('does not serve in a term that is not above the head’s, and tries again', async () => {
+  test('a replica does not serve in a term that is not above the term of the head, and tries again', async () => {
     const { clock, storage, events, start } = open()
     await takeHead(storage, 3)
     const stubborn = memoryStore({ clock })
@@ -61,7 +61,7 @@ describe('a replica that is elected', () => {
     expect(one.now()).toMatchObject({ kind: 'here', term: 4 })
   })
 
-  test.each(['lost', 'unheard', 'late'] as const)('settles a swap that was %s by a write', async (fault) => {
+  test.each(['lost', 'unheard', 'late'] as const)('a replica settles a swap that was %s by a write', async (fault) => {
     const { clock, storage, start } = open()
     storage.faults.push(fault)
     const one = start('one')
@@ -71,7 +71,7 @@ describe('a replica that is elected', () => {
     expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true })
   })
 
-  test('tries the swap again when something late of a predecessor came in between', async () => {
+  test('a replica retries the swap when a late write of its predecessor intervened', async () => {
     class Late extends MemoryStorage {
       override async history() {
         const before = this.stored
@@ -86,7 +86,7 @@ describe('a replica that is elected', () => {
     expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true, lease: { term: 8 } })
   })
 
-  test('gives up where another swaps between its swap and its load', async () => {
+  test('a replica gives up when another replica swaps the head between its swap and its load', async () => {
     class Overtaken extends MemoryStorage {
       override async load(): Promise<Loaded> {
         if (this.stored.term === 1) await takeHead(this, 2)
@@ -100,7 +100,7 @@ describe('a replica that is elected', () => {
     expect(one.now()).toMatchObject({ kind: 'here', term: 3 })
   })
 
-  test('abandons a load that outlasts its leadership, and renews meanwhile', async () => {
+  test('a replica abandons a load that outlasts its term, and renews while it loads', async () => {
     const clocks = { wait: () => Promise.resolve() }
     class Slow extends MemoryStorage {
       override async load(): Promise<Loaded> {
@@ -122,7 +122,7 @@ describe('a replica that is elected', () => {
     await clock.advance(2_000)
     expect(groupsOf(one).groupCount).toBe(20)
     one.sawTerm(9)
-    // The next one is given up in the middle: nobody serves what was loaded by half.
+    // The next load is given up halfway. A partly loaded state is never served.
     await clock.advance(8_000)
     one.sawTerm(8)
     await clock.advance(1_000)
@@ -131,8 +131,8 @@ describe('a replica that is elected', () => {
   })
 })
 
-describe('a reign ends', () => {
-  test('at once when an append is fenced, and this replica campaigns again', async () => {
+describe('the end of an active term', () => {
+  test('an active term ends at once when an append is fenced, and the replica campaigns again', async () => {
     const { clock, storage, events, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -150,7 +150,7 @@ describe('a reign ends', () => {
     expect(await groupsOf(one).leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1 } })
   })
 
-  test('at once when a higher term is seen anywhere, and not for a lower one', async () => {
+  test('an active term ends at once when a higher term is seen, but not for a lower one', async () => {
     const { clock, events, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -163,7 +163,7 @@ describe('a reign ends', () => {
     expect(events.at(-1)).toBe('one ended superseded')
   })
 
-  test('for a while only where neither the storage nor the election knows of that term', async () => {
+  test('a reported term that neither the storage nor the election knows ends the active term only for a while', async () => {
     const { clock, storage, events, start } = open()
     const forgotten: number[] = []
     const one = start('one', { onForgotten: (term) => void forgotten.push(term) })
@@ -178,19 +178,19 @@ describe('a reign ends', () => {
     const [active, follower] = one.now().kind === 'here' ? [one, two] : [two, one]
     expect(active.now()).toMatchObject({ kind: 'here', term: 2 })
     expect(follower.now()).toMatchObject({ kind: 'elsewhere', term: 2 })
-    // From now on it is asked about first, and so is what is above it.
+    // From now on the replica checks this term and higher ones before it gives up its own.
     for (const term of [1e15, 1e15 + 1]) expect(active.sawTerm(term)).toBe(false)
     await clock.advance(10)
     expect(active.now().kind).toBe('here')
     expect(events.filter((event) => event.endsWith('superseded'))).toHaveLength(1)
-    // What is true ends it all the same.
+    // A term that really exists still ends the active term.
     await takeHead(storage, 1e15)
     active.sawTerm(1e15)
     await clock.advance(10)
     expect(active.now().kind).not.toBe('here')
   })
 
-  test('for as long as the storage does not say that nobody has that term', async () => {
+  test('a replica stays inactive until the storage confirms that nobody has the higher term', async () => {
     class Down extends MemoryStorage {
       isDown = false
       override async head() {
@@ -211,7 +211,7 @@ describe('a reign ends', () => {
     expect(one.now().kind).toBe('here')
   })
 
-  test('with every call that waits for the storage, and without a word to those who follow', async () => {
+  test('the end of an active term rejects every call that waits for the storage and emits no change', async () => {
     const { clock, storage, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -229,13 +229,13 @@ describe('a reign ends', () => {
     await Promise.all([granting, checking, queued])
     release()
     await clock.advance(10)
-    // The one under way is done, what had not been sent is not.
+    // The append in flight takes effect. The one that had not been sent does not.
     expect((await read(storage)).map(({ id }) => id)).toEqual(['jobs'])
     expect(heard).toEqual([])
     expect(groups.textsOf('jobs', 1)).toBeUndefined()
   })
 
-  test('by the clock, before any timer has run', async () => {
+  test('an active term ends by the clock, even before any timer has run', async () => {
     const storage = new MemoryStorage()
     const clock = fakeClock()
     let stalledMs = 0
@@ -269,8 +269,8 @@ describe('a reign ends', () => {
   })
 })
 
-describe('a clean stop', () => {
-  test('answers what is under way, and hands over in one notification', async () => {
+describe('clean stops', () => {
+  test('a clean stop answers pending writes and hands over with one notification', async () => {
     const { clock, storage, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -297,7 +297,7 @@ describe('a clean stop', () => {
     expect(await groupsOf(two).leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1, ended: false } })
   })
 
-  test('may be asked for again, and at any time', async () => {
+  test('stop may be called repeatedly and at any time', async () => {
     const { clock, start } = open()
     const one = start('one')
     await Promise.all([one.stop(), one.stop()])
@@ -306,8 +306,8 @@ describe('a clean stop', () => {
   })
 })
 
-describe('a place', () => {
-  test('stays the same object while nothing changes, and wakes those who wait when it does', async () => {
+describe('the known active replica', () => {
+  test('now returns the same object while nothing changes, and changed resolves when it does', async () => {
     const { clock, start } = open()
     const one = start('one')
     await clock.advance(10)
@@ -334,7 +334,7 @@ describe('a place', () => {
     expect(two.now()).toMatchObject({ kind: 'here', term: 2 })
   })
 
-  test('wakes those who wait for another one, whoever finds it first', async () => {
+  test('changed resolves for every waiter as soon as any call notices the change', async () => {
     const { clock, start } = open()
     let stalledMs = 0
     const one = start('one', { clock: { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs } })
@@ -347,7 +347,7 @@ describe('a place', () => {
     expect(await Promise.race([changed, Promise.resolve('unheard')])).toBe('changed')
   })
 
-  test('is nowhere once a higher term was seen than the one that is known', async () => {
+  test('the active replica is unknown once a higher term was seen', async () => {
     const { clock, start } = open()
     start('one')
     await clock.advance(10)
@@ -358,12 +358,12 @@ describe('a place', () => {
     expect(two.now()).toEqual({ kind: 'nowhere' })
   })
 
-  test('is where the active one is after a restore to lower terms too', async () => {
+  test('a follower finds the active replica after a restore to lower terms', async () => {
     const storage = new RolledBack()
     const { clock, start } = open(storage)
     storage.copy()
     await takeHead(storage, 40)
-    // The leases are lost with everything else.
+    // The leases are lost together with everything else.
     const leases = [memoryStore({ clock }), memoryStore({ clock })] as const
     let current: LeaseStore = leases[0]
     const restored: LeaseStore = {

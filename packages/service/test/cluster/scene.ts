@@ -13,7 +13,7 @@ export interface Scene {
   readonly clock: FakeClock
   readonly storage: MemoryStorage
   readonly leases: LeaseStore & { delete(election: string): void }
-  /** What happened to each, in one order. */
+  /** The events of all replicas, in order. */
   readonly events: string[]
   start(replica: string, more?: Partial<ReplicaOptions>): Replica
 }
@@ -50,7 +50,7 @@ export function open(storage = new MemoryStorage()): Scene {
   }
 }
 
-/** The groups of a replica, which must be the active one. */
+/** The groups of a replica, which must be active. */
 export function groupsOf(replica: Replica): LocalGroups {
   const place = replica.now()
   if (place.kind !== 'here') throw new Error(`The replica is not active: ${place.kind}.`)

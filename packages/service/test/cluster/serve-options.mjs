@@ -1,5 +1,5 @@
-// A service in a process of its own, with options as JSON: serve-options.mjs OPTIONS. It tells its parent where it is,
-// reads its files again and stops when it is asked to, and ends with its parent. It logs to standard error.
+// A service in a separate process, with its options as JSON: serve-options.mjs OPTIONS. It sends its URL to its parent,
+// reloads its files and stops when its parent asks, and ends with its parent. It logs to standard error.
 import { createLogger, startService } from '@tenure/service'
 
 /** @param {object} message */

@@ -13,7 +13,7 @@ import { Presence } from '../../src/watch/presence.ts'
 import { Streams } from '../../src/watch/streams.ts'
 import { policy } from './test-cluster.ts'
 
-/** Serves groups over HTTP, on a free port. */
+/** Serves groups over HTTP on a free port. */
 export async function serveGroups({
   state,
   hub,

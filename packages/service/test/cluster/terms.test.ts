@@ -3,7 +3,7 @@ import type { Replica } from '../../src/replication/replica.ts'
 import { HighestTerm } from '../../src/replication/highest-term.ts'
 import { open } from './scene.ts'
 
-test('a term that was nobody’s is passed on to no other replica once that is known, however often it is heard', async () => {
+test('a term that belongs to no replica is not forwarded once that is known', async () => {
   const { clock, start } = open()
   const one: Replica = start('one', { onForgotten: (term) => terms.forget(term) })
   const terms: HighestTerm = new HighestTerm(one, (term) => one.sawTerm(term))

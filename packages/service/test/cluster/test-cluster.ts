@@ -1,4 +1,4 @@
-/** Replicas on one storage in one process, with real connections between them. The test says who is active. */
+/** Replicas on one storage in one process, with real connections between them. The test decides which one is active. */
 import type { Clock } from 'tenure'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -19,14 +19,14 @@ import { startProxy, type Proxy } from '../../../../test/servers/proxy.ts'
 import { batchAfter } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
 
-/** What replicas are made of: the service, or one with a mistake in it. */
+/** The modules that replicas are made of: those of the service, or of a mutant. */
 export const modules = { clusterGroups, linkServer, terms, errors, localGroups, hubs }
 export type Modules = typeof modules
 
 type ClusterGroups = clusterGroups.ClusterGroups
 type LocalGroups = localGroups.LocalGroups
 
-/** Who is active, as the test has it. */
+/** The known active replica, as the test sets it. */
 export class TestPlaces implements ActiveReplicas {
   #place: ActiveReplica = { kind: 'nowhere' }
   #waiting = new Set<() => void>()
@@ -54,7 +54,7 @@ export class TestPlaces implements ActiveReplicas {
   }
 }
 
-/** May answer until it is told otherwise. */
+/** An authority that may answer until the test ends it. */
 class Reign implements Authority {
   isOver = false
   readonly #errors: typeof errors
@@ -92,7 +92,7 @@ export interface ReplicaOptions {
   readonly server?: Partial<linkServer.PeerServerOptions>
   readonly client?: Partial<clusterGroups.ClusterGroupsOptions>
   readonly modules?: Modules
-  /** Followers get no changes before it. */
+  /** Followers receive no changes before this resolves. */
   readonly streaming?: Promise<void>
 }
 
@@ -100,14 +100,14 @@ export interface Replica {
   readonly name: string
   readonly address: string
   readonly places: TestPlaces
-  /** Between followers and this one. */
+  /** The proxy between the followers and this replica. */
   readonly proxy: Proxy
   readonly terms: terms.HighestTerm
   readonly groups: ClusterGroups
   readonly hub: hubs.Hub
   readonly server: linkServer.PeerServer
   readonly replicas: ClusterReplicas
-  /** Terms that others knew of, and this one did not. */
+  /** The higher terms that this replica learned from others. */
   readonly higher: number[]
   reign: Reign | undefined
   local: LocalGroups | undefined
@@ -139,7 +139,7 @@ export class TestCluster {
     const known = new made.terms.HighestTerm(places, (term) => higher.push(term) > 0)
     const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms: known, clock }
     const position = positionOf(head)
-    // The port is known only when it listens.
+    // The port is known only once the server listens.
     const self = { replica: `replica-${this.replicas.length}`, address: '' }
     const groups = new made.clusterGroups.ClusterGroups({ ...shared, position, self, ...client })
     const fairQueue = new FairQueue()
@@ -209,7 +209,7 @@ export class TestCluster {
     return replica
   }
 
-  /** Nobody is active any more. */
+  /** Leaves the cluster without an active replica. */
   depose(): void {
     for (const { places, reign } of this.replicas) {
       if (reign) reign.isOver = true
@@ -217,7 +217,7 @@ export class TestCluster {
     }
   }
 
-  /** Makes a replica the active one, as after a fail-over. `known` are those who hear of it; the default is all. */
+  /** Makes a replica active, as after a failover. `known` are the replicas that learn of it. Default: all. */
   async elect(active: Replica, known: readonly Replica[] = this.replicas): Promise<LocalGroups> {
     const head = await this.storage.head()
     this.#term += 1
@@ -253,7 +253,7 @@ export class TestCluster {
   }
 }
 
-/** A cluster with this many replicas, of which the first is active. */
+/** A cluster of this many replicas, of which the first is active. */
 export async function openCluster(
   count: number,
   options: ReplicaOptions = {},
@@ -266,14 +266,14 @@ export async function openCluster(
   return cluster
 }
 
-/** The active one of a new cluster, one that may be so next, and a third. */
+/** The active replica of a new cluster, one that may be active next, and a third. */
 export async function openThree(options: ReplicaOptions = {}, storage?: MemoryStorage) {
   const cluster = await openCluster(3, options, storage)
   const [active, next, follower] = cluster.replicas as [Replica, Replica, Replica]
   return { cluster, active, next, follower }
 }
 
-/** The active one and a follower of a new cluster. */
+/** The active replica and a follower of a new cluster. */
 export async function openPair(options: ReplicaOptions = {}) {
   const cluster = await openCluster(2, options)
   const [active, follower] = cluster.replicas as [Replica, Replica]

@@ -1,16 +1,16 @@
 /*
- * A disk that loses power or fails, for one file: preloaded into a process, it keeps what every write to that file
- * replaced until a sync covers it. Commands come as single letters on file descriptor 3:
+ * A disk that loses power or fails, for one file. Preloaded into a process, it keeps the bytes that each write to that
+ * file replaced until a sync covers them. Commands are single letters on file descriptor 3:
  *
  *   c  power cut: undo what was not synced, and end the process at once
- *   t  the same, but each unsynced sector of 512 bytes may also have reached the disk, as chance has it
+ *   t  the same, but each unsynced sector of 512 bytes may also have reached the disk, at random
  *   s  syncs fail with EIO; what they should have written is lost, and no later sync brings it to the disk
  *   n  writes fail with ENOSPC
  *   p  synchronous writes (O_DSYNC: the page that points to a commit) fail with EIO, though the bytes are on the disk
  *   h  syncs hang until another command comes
- *   g  all is good again
+ *   g  the disk works again
  *
- * FAULTY_DISK_FILE: how the file's name ends. FAULTY_DISK_SYNC_MS: how long a sync takes. FAULTY_DISK_SEED: chance.
+ * FAULTY_DISK_FILE: the end of the file name. FAULTY_DISK_SYNC_MS: the duration of a sync. FAULTY_DISK_SEED: the seed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,12 +33,12 @@ struct undo {
   struct undo *before;
   off_t at;
   size_t size;
-  /* How long the file was. */
+  /* The length of the file before the write. */
   off_t length;
-  /* What it had there; zeros behind its end. */
+  /* The replaced bytes, with zeros beyond the end of the file. */
   char *bytes;
   long number;
-  /* A sync of it failed: the system takes it for written. */
+  /* A sync of this write failed: the system considers it written. */
   int lost;
 };
 
@@ -61,7 +61,7 @@ static int (*real_ftruncate)(int, off_t);
 
 static int is_watched(int fd) { return fd >= 0 && fd < FILES && watched[fd]; }
 
-/* What is about to be replaced. */
+/* Saves the bytes that are about to be replaced. */
 static void remember(off_t at, size_t size) {
   struct undo *undo = malloc(sizeof *undo);
   struct stat now;
@@ -77,7 +77,7 @@ static void remember(off_t at, size_t size) {
   newest = undo;
 }
 
-/* These bytes are on disk, whatever was lost there before. */
+/* Marks these bytes as durable, whatever was lost there before. */
 static void cover(off_t at, size_t size) {
   for (struct undo *undo = newest; undo; undo = undo->before) {
     off_t from = at > undo->at ? at : undo->at;
@@ -86,7 +86,7 @@ static void cover(off_t at, size_t size) {
   }
 }
 
-/* A sync that began after the write `number` has covered all up to it. */
+/* Forgets all writes up to `number`, because a sync that began after it has covered them. */
 static void forget(long number) {
   struct undo **link = &newest;
   struct stat now;

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { preload } from '../../../../test/preload.ts'
 
-/** The environment of a process whose data file is on a disk that can be told to fail: see faulty-disk.c. */
+/** The environment of a process whose data file is on a disk that can be made to fail. See faulty-disk.c. */
 export function faultyDisk(options: { readonly syncMs?: number; readonly seed?: number } = {}): Record<string, string> {
   return {
     LD_PRELOAD: preload(join(import.meta.dirname, 'faulty-disk.c')),

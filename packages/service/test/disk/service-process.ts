@@ -11,22 +11,22 @@ export interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** How a service in a process of its own is started. */
+/** How to start a service in a separate process. */
 export interface ProcessOptions {
-  /** Or the URL of a server that replicas share. */
+  /** The data directory, or the URL of a server that replicas share. */
   readonly directory: string
-  /** Of a replica: where the others reach it. */
+  /** The address at which the other replicas reach this one. */
   readonly advertise?: string | undefined
-  /** Default: a free one. */
+  /** Default: a free port. */
   readonly port?: number | undefined
-  /** Another build of the service than that of the package. */
+  /** The path of another build of the service. */
   readonly entry?: string | undefined
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** Called with each line on standard error. */
   onLine?(line: string): void
 }
 
-/** A service in a process of its own, ended with the test at the latest. */
+/** A service in a separate process, which ends with the test at the latest. */
 export class ServiceProcess {
   readonly child: ChildProcess
   readonly port: number
@@ -45,7 +45,7 @@ export class ServiceProcess {
     const program = join(import.meta.dirname, '..', 'serve.mjs')
     const place = [directory, String(port ?? 0), ...(advertise === undefined ? [] : [advertise])]
     const child = spawn(process.execPath, [program, ...place], {
-      // The last takes commands, where something is preloaded that knows any.
+      // The last one takes commands for a preloaded library.
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...(entry && { TENURE_SERVICE: entry }), ...environment },
     })
@@ -56,7 +56,7 @@ export class ServiceProcess {
     return new ServiceProcess(child, Number(new URL(said.toString().trim()).port), errors)
   }
 
-  /** Undefined if the service went away, or took too long: then nothing is known. */
+  /** Resolves to undefined if the service went away or took too long. The outcome is then unknown. */
   async ask(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     path: string,
@@ -76,7 +76,7 @@ export class ServiceProcess {
     }
   }
 
-  /** For what is preloaded; resolves once it is in force. */
+  /** Sends a command to a preloaded library. Resolves once the command is in force. */
   async command(letter: string): Promise<void> {
     const commands = this.child.stdio[3] as Socket
     const heard = once(commands, 'data')
@@ -84,7 +84,7 @@ export class ServiceProcess {
     await heard
   }
 
-  /** As {@link command}, for one after which the process is gone. */
+  /** Like {@link command}, for a command that ends the process. */
   async cutPower(letter: 'c' | 't'): Promise<void> {
     const exited = once(this.child, 'exit')
     ;(this.child.stdio[3] as Socket).write(letter)
@@ -97,7 +97,7 @@ export class ServiceProcess {
     this.#agent.destroy()
   }
 
-  /** Ends it in good order. Returns all that it wrote to standard error. */
+  /** Stops the service cleanly. Returns everything that it wrote to standard error. */
   async stop(): Promise<string> {
     this.#agent.destroy()
     this.child.kill('SIGTERM')
@@ -105,7 +105,7 @@ export class ServiceProcess {
   }
 }
 
-/** Resolves to all of it. */
+/** Resolves to the whole text. */
 async function linesOf(child: ChildProcess, onLine: (line: string) => void): Promise<string> {
   let all = ''
   let rest = ''

@@ -1,4 +1,4 @@
-/** What keeps one caller from hurting the others, as checks that planted mistakes must fail. All in virtual time. */
+/** Checks that one caller cannot hurt the others. Every mutant must fail one of them. All in virtual time. */
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -11,7 +11,7 @@ import type { GroupRecord } from '../../src/storage/storage.ts'
 import { linkChecks } from './link-checks.ts'
 import { Loop } from './loop.ts'
 
-/** The modules that are checked, or those of a mutant. */
+/** The modules that are checked: those of the service, or of a mutant. */
 export interface Modules {
   readonly fairQueue: typeof import('../../src/fair-queue.ts')
   readonly requestGate: typeof import('../../src/http/request-gate.ts')
@@ -67,7 +67,7 @@ const lease: LeaseView = {
   ended: false,
 }
 
-/** A hub whose deliveries run turn by turn, and what its subscribers were told. */
+/** A hub whose deliveries run turn by turn, and what its subscribers received. */
 function hubScene({ fairQueue, hub }: Modules, { budget = Infinity } = {}) {
   const loop = new Loop()
   const charged = new Map<string, number>()
@@ -144,7 +144,7 @@ function endedGroup(more: { readonly carry?: string; readonly metadata?: string 
   return group
 }
 
-/** A room for connections, and connections that tell whether they were closed. */
+/** A connection limiter, and connections that record whether they were closed. */
 function roomScene({ connectionRoom }: Modules) {
   let ms = 0
   const room = new connectionRoom.ConnectionLimiter({
@@ -180,7 +180,7 @@ function roomScene({ connectionRoom }: Modules) {
 const count = (sockets: readonly { readonly isClosed: boolean }[]) => sockets.filter(({ isClosed }) => !isClosed).length
 const many = <T>(length: number, make: (index: number) => T) => Array.from({ length }, (_, index) => make(index))
 
-/** How many groups with long metadata a subject may make, each charged as it is written. */
+/** Counts how many groups with long metadata a subject may create, when each is charged as it is written. */
 function fill(
   { rules, groupBytes }: Modules,
   max: number,
@@ -208,7 +208,7 @@ export interface Check {
 export const checks: readonly Check[] = [
   ...linkChecks,
   {
-    name: 'a caller with one request waits for one round of the others',
+    name: 'a caller with one request waits for at most one round of the other callers',
     run({ fairQueue }) {
       const loop = new Loop()
       const queue = new fairQueue.FairQueue(loop)
@@ -240,7 +240,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a subject whose requests take long waits for those whose requests do not',
+    name: 'a subject with slow requests waits for subjects with quick requests',
     run({ fairQueue }) {
       const loop = new Loop()
       const queue = new fairQueue.FairQueue(loop)
@@ -284,7 +284,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'of the requests that arrive in one packet one begins in each turn',
+    name: 'only one of the requests that arrive in one packet begins in each turn',
     run({ fairQueue, requestGate }) {
       const loop = new Loop()
       const queue = new fairQueue.FairQueue(loop)
@@ -305,7 +305,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a connection is not read while requests of its subject wait, and others are',
+    name: 'a connection is not read while requests of its subject wait, but other connections are',
     run({ fairQueue, requestGate }) {
       const loop = new Loop()
       const queue = new fairQueue.FairQueue(loop)
@@ -364,7 +364,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'events are delivered in pieces of two milliseconds',
+    name: 'events are delivered in batches of two milliseconds',
     run({ deliveries }) {
       const loop = new Loop()
       const queue = { runLater: (_lane: unknown, work: () => void) => (loop.later(work), true) }
@@ -403,7 +403,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a watcher whose subject has used up its deliveries goes on later from where it was',
+    name: 'a watcher whose subject has used up its deliveries continues later from its position',
     run(modules) {
       const { subscribe, change, run } = hubScene(modules, { budget: 2 })
       const watcher = subscribe('watcher')
@@ -418,7 +418,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a subscriber that comes while deliveries wait is told only of what is new to it',
+    name: 'a new subscriber receives only newer changes, even while deliveries are pending',
     run(modules) {
       const { subscribe, change, run, hub } = hubScene(modules)
       const early = subscribe('a')
@@ -434,7 +434,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'renewals of a lease are reported once a second, and the last one is not left out',
+    name: 'renewals of a lease are reported once a second, including the last one',
     async run({ renewalNews }) {
       const clock = fakeClock()
       const reported: number[] = []
@@ -453,7 +453,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a stall counts even if the clock is looked at during it',
+    name: 'a stall counts even if the clock is read during it',
     run({ servingClock }) {
       const clock = fakeClock()
       let stalledMs = 0
@@ -467,7 +467,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a snapshot of groups with long texts comes in parts',
+    name: 'a snapshot of groups with long texts is sent in parts',
     async run(modules) {
       const { hub } = hubScene(modules)
       const long = { ...lease, metadata: JSON.stringify({ text: 'x'.repeat(4_000) }), carry: '\u0001'.repeat(1_365) }
@@ -491,7 +491,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a candidate raises the term of a group by 2^20 per grant at most',
+    name: 'a candidate raises the term of a group by at most 2^20 per grant',
     run({ rules }) {
       const codeOf = (afterTerm: number, byAdministrator: boolean) => {
         const claim = { ...campaignClaim, afterTerm, byAdministrator, isFirst: true }
@@ -504,7 +504,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a subject keeps only so many bytes of groups',
+    name: 'the groups of one subject are bounded in bytes',
     run(modules) {
       const { count, bytes, refusal } = fill(modules, Infinity, 2 ** 20, () => 'many')
       ok(count > 150 && count < 240, `${count} groups`)
@@ -513,7 +513,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'all subjects together keep only so many bytes of groups',
+    name: 'the groups of all subjects together are bounded in bytes',
     run(modules) {
       const { count, bytes } = fill(modules, 2 ** 20, 2 ** 18, (index) => `subject-${index}`)
       ok(count > 150 && count < 240, `${count} groups`)
@@ -521,7 +521,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a group that exists changes its leader even when no bytes are left',
+    name: 'an existing group can change its leader even when no bytes are left',
     run({ rules, groupBytes }) {
       const bytes = new groupBytes.GroupBytes(1_100, 1_100)
       const room = (group: Group, record: GroupRecord) => bytes.refusalOf(group, record)
@@ -538,7 +538,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a token is revoked even when no bytes are left',
+    name: 'a token can be revoked even when no bytes are left',
     run({ rules, groupBytes }) {
       const bytes = new groupBytes.GroupBytes(1, 1)
       const room = (group: Group, record: GroupRecord) => bytes.refusalOf(group, record)
@@ -548,7 +548,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a group that ended long ago leaves its term',
+    name: 'a group that ended long ago keeps only its term',
     run({ rules }) {
       const ruling = rules.judgeTrim(endedGroup(), 'group', now)
       ok('write' in ruling)
@@ -556,7 +556,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a group with a carry is kept, without its metadata',
+    name: 'a group with a checkpoint is kept without its metadata',
     run({ rules }) {
       for (const what of ['metadata', 'group'] as const) {
         const ruling = rules.judgeTrim(endedGroup({ carry: 'page 7' }), what, now)
@@ -567,7 +567,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'of connections without an identity the oldest makes room for a new one',
+    name: 'the oldest connection without an identity makes room for a new one',
     run(modules) {
       const { connect, room } = roomScene(modules)
       const one = many(30, () => connect('one'))
@@ -594,7 +594,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a known caller is never closed to make room, and always finds some',
+    name: 'a known caller is never closed to make room, and always finds room',
     run(modules) {
       const { connect, known } = roomScene(modules)
       const callers = many(20, (index) => known(`caller-${index % 2}`))
@@ -603,7 +603,7 @@ export const checks: readonly Check[] = [
       many(300, (index) => connect(`address-${index}`))
       strictEqual(count(callers), 40)
       strictEqual(count(held), 0)
-      // Where all others are known, the newest finds no room.
+      // When all other connections are known, the newest one finds no room.
       const full = [...callers, ...many(60, (index) => known(`caller-${index % 3}`))]
       strictEqual(connect('late').isClosed, true)
       strictEqual(count(full), 100)
@@ -629,7 +629,7 @@ export const checks: readonly Check[] = [
   },
 ]
 
-/** A connection on which requests arrive, and what is answered on it. */
+/** A connection on which requests arrive, and the responses on it. */
 function packetOf(handle: (request: IncomingMessage, response: ServerResponse) => void) {
   const socket = {
     destroyed: false,

@@ -1,4 +1,7 @@
-/** The same for what followers pass on to the active replica, and for what arrives on a connection. All in virtual time. */
+/**
+ * The same checks for calls that followers forward to the active replica, and for data that arrives on a connection.
+ * All in virtual time.
+ */
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
@@ -47,7 +50,7 @@ class LinkSocket extends EventEmitter {
     this.emit('data', Buffer.concat(messages.map(frameOf)))
   }
 
-  /** Every answer that was sent: the call, how it ended, and what it says. */
+  /** Every answer that was sent: the id of the call, how it ended, and its value. */
   get answers(): [number, number, unknown][] {
     return this.#written.flatMap((frame) => {
       const { answers = [] } = JSON.parse(frame.toString('utf8', 4)) as { answers?: [number, number, unknown][] }
@@ -97,7 +100,7 @@ const renewal = (id: number, nodeId: string) => [
 
 export const linkChecks: readonly Check[] = [
   {
-    name: 'a call that a follower passes on waits for one round of the callers of all replicas',
+    name: 'a forwarded call waits for at most one round of the callers of all replicas',
     async run(modules) {
       const order: string[] = []
       const groups = {
@@ -108,7 +111,7 @@ export const linkChecks: readonly Check[] = [
         },
       }
       const { loop, queue, socket, peer } = activeScene(modules, groups, () => {})
-      // The same subject asks at the active replica too, and has one share of its time.
+      // The same subject also calls the active replica directly, and has one share of its time.
       for (let count = 0; count < 200; count++)
         queue.runLater(
           'many',
@@ -130,7 +133,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a call whose caller waits no more is not begun when its turn comes',
+    name: 'a call whose caller no longer waits is not begun when its turn comes',
     async run(modules) {
       let renewed = 0
       const { loop, queue, socket, peer, clock } = activeScene(
@@ -181,7 +184,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'messages between replicas are read for two milliseconds before others run',
+    name: 'messages between replicas are read for two milliseconds before other work runs',
     async run({ linkConnection }) {
       const socket = new LinkSocket()
       const clock = fakeClock()
@@ -208,7 +211,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a follower holds so many calls of a subject while nobody is active, and those of others too',
+    name: 'a follower bounds the waiting calls per subject while no replica is active',
     async run({ activeCalls }) {
       const nowhere: ActiveReplica = { kind: 'nowhere' }
       const places: ActiveReplicas = { now: () => nowhere, changed: () => new Promise(() => {}) }
@@ -230,7 +233,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'groups with long texts are passed on a page at a time',
+    name: 'groups with long texts are forwarded a page at a time',
     async run({ linkVerbs }) {
       const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
       const lease = { metadata, carry: '\u0001'.repeat(680) } as LeaseView
@@ -245,7 +248,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'renewals that followers are told of are charged to the subject that renews, by their size',
+    name: 'renewals that are sent to followers are charged by size to the subject that renews',
     async run({ linkStream }) {
       const told: string[] = []
       const charged: [string, number][] = []
@@ -273,7 +276,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'of what arrives on a connection the parser gets a kilobyte at a time, and nothing while it is held',
+    name: 'the parser receives a kilobyte of a connection at a time, and nothing while the connection is held',
     run({ socketIntake }) {
       const socket = Object.assign(new EventEmitter(), { destroyed: false, pause: () => {}, resume: () => {} })
       const parsed: Buffer[] = []

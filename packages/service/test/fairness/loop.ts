@@ -9,7 +9,7 @@ export class Loop {
     return this.#later.length === 0
   }
 
-  /** Runs what was there when the turn began. Gives how long it took. */
+  /** Runs the callbacks that were queued when the turn began. Returns how long they took. */
   turn(): number {
     const beganMs = this.ms
     for (const callback of this.#later.splice(0)) callback()

@@ -1,4 +1,4 @@
-/** What the groups promise to people and operators, as checks that a mutant can fail. */
+/** The guarantees of groups for people and operators, as checks that a mutant can fail. */
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict'
 import { fakeClock } from 'tenure/testing'
 import type * as groupModule from '../../src/groups/group.ts'
@@ -37,7 +37,7 @@ const claim = {
 }
 const renewal = { groupId: 'jobs', nodeId: 'a', term: 1, extendByMs: 5_000 }
 
-/** A group whose term 1 "a" holds until 5,000. */
+/** A group whose term 1 is held by "a" until 5,000. */
 function led({ group: { Group, GroupLease } }: GroupModules, instance?: string) {
   const group = new Group('jobs', 1)
   const grant = { term: 1, nodeId: 'a', attempt: 'x', instance, metadata: '{}', acquiredAtMs: 0, ttlMs: 5_000 }
@@ -54,39 +54,39 @@ function removed(modules: GroupModules) {
 const known = { allowed: [], last: undefined, waiting: new Set<string>(), nowMs: 0 }
 
 export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Promise<void>>> = {
-  async 'a leader that is no longer allowed renews nothing'(modules) {
+  async 'a leader that is no longer allowed cannot renew'(modules) {
     const ruling = modules.rules.judgeRenewal(removed(modules), renewal, at(0))
     ok('answer' in ruling && typeof ruling.answer === 'object')
     equal(ruling.answer.code, 'UNAUTHORIZED')
   },
 
-  async 'nobody leads before the lease of a removed leader has ended'(modules) {
+  async 'a campaign waits until the lease of a removed leader has ended'(modules) {
     deepEqual(modules.rules.judgeCampaign(removed(modules), claim, at(4_999)), { answer: 'wait' })
   },
 
-  async 'another start of the node renews nothing'(modules) {
+  async 'another instance of the node cannot renew'(modules) {
     const ruling = modules.rules.judgeRenewal(led(modules, 'one'), { ...renewal, instance: 'two' }, at(0))
     deepEqual(ruling, { answer: 'refused' })
   },
 
-  async 'a grant without a start is renewed by any'(modules) {
+  async 'any instance renews a lease that was granted without an instance'(modules) {
     const ruling = modules.rules.judgeRenewal(led(modules), { ...renewal, instance: 'two' }, at(0))
     deepEqual(ruling, { answer: 'extended' })
   },
 
-  async 'the start of a node outlives a restart'({ group: { Group }, rules }) {
+  async 'a grant records the instance of its node'({ group: { Group }, rules }) {
     const ruling = rules.judgeCampaign(new Group('jobs', 0), { ...claim, instance: 'one' }, at(0))
     ok('write' in ruling)
     equal(ruling.write.record.instance, 'one')
   },
 
-  async 'cursors of one position differ'({ feed: { Feed } }) {
+  async 'two cursors for the same position differ'({ feed: { Feed } }) {
     const position = { restores: 0, term: 0, seq: 1, index: 0 }
     const feed = new Feed({ secret: 'secret', position })
     notEqual(feed.cursorAt(position), feed.cursorAt(position))
   },
 
-  async 'an open watch makes a standby live, and not for ever'({ members: { Members } }) {
+  async 'an open watch makes a standby live for a limited time'({ members: { Members } }) {
     const members = new Members({ memberTtlMs: 600_000, maxMembersPerGroup: 10 })
     members.present('jobs', 'b', 0, 15_000)
     const live = (monotonicMs: number) =>
@@ -94,13 +94,13 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
     deepEqual([live(14_999), live(15_000)], [[true], [false]])
   },
 
-  async 'the leader is not its own standby'({ members: { Members } }) {
+  async 'the leader does not count as its own standby'({ members: { Members } }) {
     const members = new Members({ memberTtlMs: 600_000, maxMembersPerGroup: 10 })
     for (const node of ['a', 'b']) members.present('jobs', node, 0, 15_000)
     deepEqual(members.count('jobs', { ...known, leaderId: 'a', monotonicMs: 0 }), { candidates: 1, standbys: 1 })
   },
 
-  async 'an open watch is told of until it is closed'({ presence: { Presence } }) {
+  async 'presence reports an open watch until it is closed'({ presence: { Presence } }) {
     const clock = fakeClock()
     const told: number[] = []
     const present = (open: readonly Present[]) => void told.push(open.length)

@@ -1,4 +1,4 @@
-/** Groups on a storage whose answers can be lost, in virtual time. */
+/** Tests of groups on a storage whose answers can be lost, in virtual time. */
 import { fakeClock } from 'tenure/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ServiceError } from '../../src/errors.ts'
@@ -12,7 +12,7 @@ import { MemoryStorage } from '../storage/memory-storage.ts'
 const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 const { signal } = new AbortController()
 
-/** Says whether this process may answer, as the test has it. */
+/** Decides whether this process may answer. The test switches it. */
 class Switch {
   isOn = true
   asked = 0
@@ -30,7 +30,7 @@ class Switch {
     this.assert()
   }
 
-  /** Every proof waits for it. */
+  /** Every proof waits for this promise. */
   gate: Promise<void> = Promise.resolve()
   proofs = 0
 
@@ -82,8 +82,8 @@ async function kept(storage: MemoryStorage): Promise<GroupRecord | undefined> {
   return (await read(storage)).find(({ id }) => id === 'jobs')?.record
 }
 
-describe('a start', () => {
-  test('answers nothing before it serves, and counts every lease and hold from that one moment', async () => {
+describe('start', () => {
+  test('LocalGroups answers nothing before serve, and counts every lease and hold from that moment', async () => {
     const storage = new MemoryStorage()
     await write(
       storage,
@@ -93,7 +93,7 @@ describe('a start', () => {
     const { clock, groups } = await open(storage, { graceMs: 2_000 })
     expect(() => groups.leader('jobs')).toThrow(expect.objectContaining(unavailable))
     await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
-    // As long as a load of a great many groups may take.
+    // Loading a great many groups may take this long.
     await clock.advance(30_000)
     groups.serve()
     expect(await groups.leader('jobs')).toMatchObject({ lease: { term: 1, remainingMs: 7_000, ended: false } })
@@ -106,7 +106,7 @@ describe('a start', () => {
   })
 })
 
-test('a restart does not shorten what keeps others out of a group that was deleted by force', async () => {
+test('a restart does not shorten the hold of a group that was force-deleted', async () => {
   const storage = new MemoryStorage()
   await write(storage, { id: 'jobs', record: { term: 1, node: 'a', attempt: 'a', ttl: 5_000, at: 1 } })
   const first = await open(storage, { graceMs: 5_000 })
@@ -120,7 +120,7 @@ test('a restart does not shorten what keeps others out of a group that was delet
   expect(await second.groups.leader('jobs')).toMatchObject({ lease: undefined, freeInMs: 9_000 })
 })
 
-test('nobody leads after a term that an administrator ended before its lease would have run out, restart or not', async () => {
+test('a force-resigned term keeps successors out until its lease would have expired, even after a restart', async () => {
   const storage = new MemoryStorage()
   const first = await open(storage, { graceMs: 5_000 })
   first.groups.serve()
@@ -138,15 +138,15 @@ test('nobody leads after a term that an administrator ended before its lease wou
   expect(await second.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
 })
 
-describe('a write without an answer', () => {
-  test('of an end leaves its holder unconfirmed until something else is written', async () => {
+describe('writes without an answer', () => {
+  test('a holder is not confirmed after an unanswered resignation until another write settles it', async () => {
     for (const fault of ['lost', 'unheard', 'late'] as const) {
       const { storage, groups, campaign } = await open()
       groups.serve()
       await campaign('a')
       storage.faults.push(fault, 'lost')
       await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
-      // Its holder may be gone for the storage: no word of it before that is settled.
+      // The storage may have recorded the end of this lease. Nothing may be confirmed before that is settled.
       await expect(async () => groups.renew(renewal)).rejects.toMatchObject(unavailable)
       await expect(campaign('a')).resolves.toMatchObject({ granted: true, lease: { term: 1 } })
       expect(await groups.renew(renewal)).toMatchObject({ granted: true })
@@ -155,7 +155,7 @@ describe('a write without an answer', () => {
     }
   })
 
-  test('of a grant burns its term', async () => {
+  test('an unanswered grant uses up its term', async () => {
     for (const fault of ['lost', 'unheard', 'late'] as const) {
       const { storage, groups, campaign } = await open()
       groups.serve()
@@ -167,7 +167,7 @@ describe('a write without an answer', () => {
     }
   })
 
-  test('that takes long is reported as unknown after 5 s, and is true once it is done', async () => {
+  test('a slow write is reported as unknown after 5 s and takes effect once it is done', async () => {
     const { storage, clock, groups, campaign } = await open()
     groups.serve()
     let release = () => {}
@@ -181,7 +181,7 @@ describe('a write without an answer', () => {
   })
 })
 
-test('who is told of a write and throws leaves the group as it was written', async () => {
+test('a group keeps the written state when an onWrite listener throws', async () => {
   const thrown = new Error('thrown by whom it was told')
   let throws = true
   const onWrite = () => {
@@ -194,17 +194,17 @@ test('who is told of a write and throws leaves the group as it was written', asy
   storage.faults.push('unheard')
   await expect(groups.resign(held)).rejects.toBe(thrown)
   throws = false
-  // In doubt it is written again before it is confirmed.
+  // After an unknown outcome, the lease is written again before it is confirmed.
   const renewed = groups.renew(renewal)
   expect(renewed).toBeInstanceOf(Promise)
   expect(await renewed).toMatchObject({ granted: true })
 })
 
-describe('who waits for a write of the group', () => {
+describe('reads that wait for a write of the group', () => {
   const definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: undefined }
   const notFound = { status: 'rejected', reason: { code: 'NOT_FOUND' } }
 
-  test('hears that there is no group, where that write would have made it', async () => {
+  test('a read reports NOT_FOUND when the write that would have created the group fails', async () => {
     const { storage, groups } = await open()
     groups.serve()
     storage.faults.push('lost')
@@ -214,7 +214,7 @@ describe('who waits for a write of the group', () => {
     expect(await asked).toMatchObject([notFound, notFound])
   })
 
-  test('hears that there is no group any more, where that write deleted it', async () => {
+  test('a read reports NOT_FOUND when the write that it waited for deleted the group', async () => {
     const { groups } = await open()
     groups.serve()
     for (const id of ['jobs', 'others']) await groups.define(id, definition, { replace: false })
@@ -227,8 +227,8 @@ describe('who waits for a write of the group', () => {
   })
 })
 
-describe('a process that may not answer', () => {
-  test('says nothing: no grant, no renewal, no refusal, no read', async () => {
+describe('a process without authority', () => {
+  test('LocalGroups answers no call while its authority is not proven', async () => {
     const { authority, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -269,7 +269,7 @@ describe('a process that may not answer', () => {
     await expectSilence()
   })
 
-  test('shows no page that was put together when it could answer no more', async () => {
+  test('LocalGroups returns no page when its authority was lost while the page was built', async () => {
     const { authority, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -277,7 +277,7 @@ describe('a process that may not answer', () => {
     await expect(groups.groups({ after: undefined, limit: 9, isShown })).rejects.toMatchObject(unavailable)
   })
 
-  test('gives no answer to a write that was done when it could answer no more', async () => {
+  test('LocalGroups does not answer a write that finished after its authority was lost', async () => {
     const { storage, clock, authority, groups, campaign } = await open()
     groups.serve()
     let release = () => {}
@@ -290,7 +290,7 @@ describe('a process that may not answer', () => {
     expect(await kept(storage)).toMatchObject({ node: 'a', term: 1 })
   })
 
-  test('is asked in the very step in which a renewal is answered', async () => {
+  test('a renewal checks the authority in the same step in which it is answered', async () => {
     const { authority, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -300,7 +300,7 @@ describe('a process that may not answer', () => {
   })
 })
 
-test('a renewal is not refused because the lease ran out while a longer one was being written', async () => {
+test('a renewal succeeds when the lease expires while a longer one is being written', async () => {
   const { storage, clock, groups, campaign } = await open()
   groups.serve()
   await campaign('a')
@@ -316,8 +316,8 @@ test('a renewal is not refused because the lease ran out while a longer one was 
   expect(await plain).toMatchObject({ granted: true, lease: { ended: false } })
 })
 
-describe('a check', () => {
-  test('that waits for a proof when the storage is closed does not go on to it, and none begins after', async () => {
+describe('check', () => {
+  test('check does not reach the storage when it waits for a proof while the storage is closed', async () => {
     const uses: string[] = []
     const storage = new (class extends MemoryStorage {
       override async check(): Promise<void> {
@@ -342,7 +342,7 @@ describe('a check', () => {
   })
 })
 
-test('once another replica has written, nothing is answered any more', async () => {
+test('LocalGroups answers nothing after another replica has written', async () => {
   const { storage, groups, campaign } = await open()
   groups.serve()
   await campaign('a')
@@ -363,7 +363,7 @@ test('once another replica has written, nothing is answered any more', async () 
   expect(await kept(storage)).toMatchObject({ term: 2, node: 'b' })
 })
 
-test('renewals write nothing, however many there are', async () => {
+test('a thousand renewals write nothing', async () => {
   const { storage, groups, campaign } = await open()
   groups.serve()
   await campaign('a')
@@ -372,15 +372,15 @@ test('renewals write nothing, however many there are', async () => {
   expect(storage.handedIn.length).toBe(before)
 })
 
-describe('a reader of changes that comes back after a crash', () => {
-  /** The ids of groups whose record it has not seen, and how the group stands after a crash. */
+describe('a watcher that resumes after a crash', () => {
+  /** The ids of groups that changed after `position`, and the state of the group after a crash. */
   async function afterCrash(storage: MemoryStorage, position: Position) {
     const { groups } = await open(storage)
     groups.serve()
     return { changed: [...((await groups.changedAfter(position, 10)) ?? [])], standing: await groups.leader('jobs') }
   }
 
-  test('learns of a write that failed for its caller and was carried out', async () => {
+  test('a resumed watcher receives a write that took effect although it failed for its caller', async () => {
     const { storage, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -392,7 +392,7 @@ describe('a reader of changes that comes back after a crash', () => {
     expect(standing).toMatchObject({ lease: { term: 1, ended: true } })
   })
 
-  test('is never led past such a write by changes of other groups', async () => {
+  test('changes of other groups do not move a watcher past an unsettled write', async () => {
     const { storage, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -401,11 +401,11 @@ describe('a reader of changes that comes back after a crash', () => {
     await groups.campaign({ ...claim, groupId: 'other' }, signal)
     const { changed, standing } = await afterCrash(storage, groups.position)
     expect(changed).toEqual([])
-    // What it was told last is still so.
+    // The last change that the watcher received is still current.
     expect(standing).toMatchObject({ lease: { term: 1, ended: false } })
   })
 
-  test('finds a group that was to be new, and came to nothing, as if it had never been', async () => {
+  test('a group whose creation was rolled back does not exist after a crash', async () => {
     const { storage, groups, campaign } = await open()
     groups.serve()
     storage.faults.push('unheard')
@@ -420,7 +420,7 @@ describe('a reader of changes that comes back after a crash', () => {
   })
 })
 
-test('changes are told in the order of their positions, of which no two are the same', async () => {
+test('changes are emitted in the order of their positions, and each position is unique', async () => {
   const { storage, clock, groups } = await open()
   groups.serve()
   const told: Position[] = []
@@ -428,7 +428,7 @@ test('changes are told in the order of their positions, of which no two are the 
   const ids = ['a', 'b', 'c', 'd']
   const all = () => Promise.all(ids.map((groupId) => groups.campaign({ ...claim, groupId }, signal)))
   await all()
-  // Each grant ends a term that has run out, and nobody has looked yet.
+  // Each grant ends an expired term whose end nobody has written yet.
   storage.gate = new Promise((resolve) => setImmediate(resolve))
   await clock.advance(5_000)
   await all()

@@ -1,6 +1,6 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
-/** A fault in the groups, and the check of group-checks.ts that must notice it. */
+/** A mutant of the groups, and the check in group-checks.ts that must catch it. */
 export interface GroupMutation extends Mutation {
   readonly caughtBy: string
 }
@@ -9,42 +9,42 @@ const rules = 'groups/rules.ts'
 const members = 'groups/members.ts'
 const presence = 'watch/presence.ts'
 
-/** Every one of them must be noticed. */
+/** Every mutant must be caught. */
 export const groupMutations: readonly GroupMutation[] = [
   {
-    name: 'a leader that is no longer allowed goes on renewing',
+    name: 'a leader that is no longer allowed can still renew',
     file: rules,
     find: "refusalOfNode(group, claim.nodeId, 'no longer allowed') ??",
     replace: '',
-    caughtBy: 'a leader that is no longer allowed renews nothing',
+    caughtBy: 'a leader that is no longer allowed cannot renew',
   },
   {
     name: 'a leader that is no longer allowed loses its lease at once',
     file: rules,
     find: 'if (lease?.isLive(now.monotonicMs)) {',
     replace: 'if (lease?.isLive(now.monotonicMs) && !refusalOfNode(group, lease.nodeId)) {',
-    caughtBy: 'nobody leads before the lease of a removed leader has ended',
+    caughtBy: 'a campaign waits until the lease of a removed leader has ended',
   },
   {
-    name: 'another start of a node renews the lease of the one before',
+    name: 'another instance of a node renews the lease of the previous instance',
     file: rules,
     find: '&& instance !== lease.instance',
     replace: '&& false',
-    caughtBy: 'another start of the node renews nothing',
+    caughtBy: 'another instance of the node cannot renew',
   },
   {
-    name: 'a lease that was granted without a start is renewed by none',
+    name: 'no instance can renew a lease that was granted without an instance',
     file: rules,
     find: 'instance !== undefined && lease.instance !== undefined &&',
     replace: 'instance !== undefined &&',
-    caughtBy: 'a grant without a start is renewed by any',
+    caughtBy: 'any instance renews a lease that was granted without an instance',
   },
   {
-    name: 'the start of a node is not kept',
+    name: 'the instance of a node is not recorded',
     file: rules,
     find: '...(instance !== undefined && { instance }),',
     replace: '',
-    caughtBy: 'the start of a node outlives a restart',
+    caughtBy: 'a grant records the instance of its node',
   },
   {
     name: 'equal positions have equal cursors',
@@ -58,41 +58,41 @@ export const groupMutations: readonly GroupMutation[] = [
         replace: "const noTexts = { metadata: '{}', carry: '' }\nconst sealed: Record<string, string> = {}",
       },
     ],
-    caughtBy: 'cursors of one position differ',
+    caughtBy: 'two cursors for the same position differ',
   },
   {
-    name: 'an open watch says nothing of its node',
+    name: 'an open watch does not make its node live',
     file: members,
     find: 'this.note(groupId, nodeId, metadata, nowMs, { instance, liveUntilMs })',
     replace: 'this.note(groupId, nodeId, metadata, nowMs, { instance })',
-    caughtBy: 'an open watch makes a standby live, and not for ever',
+    caughtBy: 'an open watch makes a standby live for a limited time',
   },
   {
-    name: 'a standby that has gone is live for ever',
+    name: 'a standby that has gone stays live forever',
     file: members,
     find: '?? -Infinity) > known.monotonicMs',
     replace: '?? -Infinity) > 0',
-    caughtBy: 'an open watch makes a standby live, and not for ever',
+    caughtBy: 'an open watch makes a standby live for a limited time',
   },
   {
     name: 'the leader counts as its own standby',
     file: members,
     find: 'if (nodeId === leaderId || waiting.has(nodeId)) continue',
     replace: 'if (waiting.has(nodeId)) continue',
-    caughtBy: 'the leader is not its own standby',
+    caughtBy: 'the leader does not count as its own standby',
   },
   {
-    name: 'an open watch is told of once',
+    name: 'presence reports an open watch only once',
     file: presence,
     find: 'this.#timer = this.#open.size > 0 ? this.#later() : undefined',
     replace: 'this.#timer = undefined',
-    caughtBy: 'an open watch is told of until it is closed',
+    caughtBy: 'presence reports an open watch until it is closed',
   },
   {
-    name: 'a watch that was closed is told of for ever',
+    name: 'presence reports a closed watch forever',
     file: presence,
     find: 'else nodes?.delete(nodeId)',
     replace: '',
-    caughtBy: 'an open watch is told of until it is closed',
+    caughtBy: 'presence reports an open watch until it is closed',
   },
 ]

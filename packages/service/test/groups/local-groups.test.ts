@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { held, open, pass } from './scene.ts'
 
-describe('a campaign', () => {
-  test('wins a group that nobody leads, and only one of two does', async () => {
+describe('campaigns', () => {
+  test('only one of two concurrent campaigns wins a free group', async () => {
     const scene = await open()
     const [one, two] = await Promise.all([scene.campaign('a'), scene.campaign('b')])
     expect([one.granted, two.granted]).toEqual([true, false])
@@ -10,7 +10,7 @@ describe('a campaign', () => {
     expect(scene.changes).toEqual(['LEADER_CHANGED a 1'])
   })
 
-  test('of the same candidacy gets its term back without an extension; another of the same node waits', async () => {
+  test('a repeated candidacy gets its term without an extension, and another candidacy of the same node waits', async () => {
     const scene = await open()
     await scene.campaign('a', { attempt: 'start 1' })
     await scene.clock.advance(2_000)
@@ -21,7 +21,7 @@ describe('a campaign', () => {
     expect(await scene.campaign('a', { attempt: 'start 2' })).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('whose attempt may be granted once gets nothing after its lease has ended', async () => {
+  test('a campaign with a single-use attempt is refused after its lease has ended', async () => {
     const scene = await open()
     const once = { attempt: 'x', attemptIsOnce: true }
     await scene.campaign('a', once)
@@ -30,7 +30,7 @@ describe('a campaign', () => {
     expect(await scene.campaign('a')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('of a candidate that has not seen the highest term is refused', async () => {
+  test('a campaign is refused when its candidate has not seen the highest term', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.resign(held(1))
@@ -38,7 +38,7 @@ describe('a campaign', () => {
     expect(await scene.campaign('b', { afterTerm: 7 })).toMatchObject({ granted: true, lease: { term: 8 } })
   })
 
-  test('waits in line, first come, first served, and starts with a whole lease', async () => {
+  test('campaigns wait in order of arrival and start with a full lease', async () => {
     const scene = await open()
     await scene.campaign('a')
     const second = scene.campaign('b', { waitMs: 60_000 })
@@ -50,7 +50,7 @@ describe('a campaign', () => {
     expect(await third).toMatchObject({ granted: true, lease: { nodeId: 'c', term: 3 } })
   })
 
-  test('does not overtake those in line', async () => {
+  test('a new campaign does not overtake a waiting one', async () => {
     const scene = await open()
     await scene.campaign('a')
     const waiting = scene.campaign('b', { waitMs: 60_000 })
@@ -60,7 +60,7 @@ describe('a campaign', () => {
     expect(await waiting).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('ends its wait when time is over, or when whoever waits has gone, and the next in line moves up', async () => {
+  test('a waiting campaign ends on timeout or when its client disconnects, and the next one moves up', async () => {
     const scene = await open()
     await scene.campaign('a')
     const gone = new AbortController()
@@ -75,7 +75,7 @@ describe('a campaign', () => {
     expect(await patient).toMatchObject({ granted: true, lease: { nodeId: 'd' } })
   })
 
-  test('with a duration outside of the policy names the bounds', async () => {
+  test('a campaign with a duration outside the policy is refused with the bounds', async () => {
     const scene = await open()
     for (const ttlMs of [999, 60_001]) {
       await expect(scene.campaign('a', { ttlMs })).rejects.toMatchObject({
@@ -90,8 +90,8 @@ describe('a campaign', () => {
   })
 })
 
-describe('a renewal', () => {
-  test('lengthens a lease, and never shortens what was promised', async () => {
+describe('renewals', () => {
+  test('a renewal extends a lease and never shortens it', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.clock.advance(1_000)
@@ -99,7 +99,7 @@ describe('a renewal', () => {
     expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ lease: { remainingMs: 5_000 } })
   })
 
-  test('of another node, an older term, another version or an ended lease is refused', async () => {
+  test('a renewal is refused for another node, an older term, another version, or an ended lease', async () => {
     const scene = await open()
     const { lease } = await scene.campaign('a')
     const renew = (change: object) => scene.state.renew({ ...held(1), extendByMs: 5_000, ...change })
@@ -111,7 +111,7 @@ describe('a renewal', () => {
     expect(await renew({})).toMatchObject({ granted: false, lease: { ended: true, remainingMs: 0 } })
   })
 
-  test('that promises more than the disk knows is honoured after a crash', async () => {
+  test('a renewal for longer than the grant is honored after a crash', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.renew({ ...held(1), extendByMs: 20_000 })
@@ -120,7 +120,7 @@ describe('a renewal', () => {
     expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1, remainingMs: 25_000 } })
   })
 
-  test('keeps its carry over a crash and a change of leader', async () => {
+  test('the checkpoint of a renewal survives a crash and a change of leader', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'ran at 5' })
@@ -130,8 +130,8 @@ describe('a renewal', () => {
   })
 })
 
-describe('resigning', () => {
-  test('frees the group at once; a second time is fine, of an older term it is not', async () => {
+describe('resignations', () => {
+  test('a resignation frees the group at once, may be repeated, and is refused for an older term', async () => {
     const scene = await open()
     await scene.campaign('a')
     expect(await scene.state.resign(held(1))).toMatchObject({ granted: true })
@@ -143,8 +143,8 @@ describe('resigning', () => {
   })
 })
 
-describe('after a restart', () => {
-  test('a lease goes on for the whole of what was promised and 5 s, and its holder can renew it', async () => {
+describe('restarts', () => {
+  test('a lease lasts its full duration plus 5 s after a restart, and its holder can renew it', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.clock.advance(4_999)
@@ -157,7 +157,7 @@ describe('after a restart', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('no term comes back of which anybody was told that it has ended', async () => {
+  test('a restart does not revive a term whose end was reported', async () => {
     const scene = await open()
     await scene.campaign('a')
     await pass(scene, 5_000)
@@ -168,7 +168,7 @@ describe('after a restart', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('a definition written since does not bring an ended term back', async () => {
+  test('a definition does not revive an ended term after a restart', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.resign(held(1))
@@ -178,7 +178,7 @@ describe('after a restart', () => {
     expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true } })
   })
 
-  test('terms go on, and those from before a restored backup are skipped', async () => {
+  test('terms continue after a restart, and skip ahead after a restored backup', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.resign(held(1))
@@ -190,7 +190,7 @@ describe('after a restart', () => {
     expect(await scene.campaign('a', { groupId: 'made since' })).toMatchObject({ lease: { term: 1_000_001 } })
   })
 
-  test('a lease still belongs to the start of its node that it was granted to', async () => {
+  test('a lease still belongs to the instance that it was granted to after a restart', async () => {
     const scene = await open()
     await scene.campaign('a', { instance: 'one' })
     await scene.restart()
@@ -199,7 +199,7 @@ describe('after a restart', () => {
     expect(await renewed('one')).toMatchObject({ granted: true })
   })
 
-  test('versions of the run before mean nothing any more', async () => {
+  test('a renewal with a version from before a restart is refused', async () => {
     const scene = await open()
     const { lease } = await scene.campaign('a')
     await scene.restart()
@@ -208,10 +208,10 @@ describe('after a restart', () => {
   })
 })
 
-describe('a group', () => {
+describe('groups', () => {
   const policy = { minTtlMs: 2_000, maxTtlMs: 9_000 }
 
-  test('is defined once; the same again is fine, another definition is a conflict, and PUT replaces it', async () => {
+  test('a group can be defined again with the same definition, and only PUT replaces it with another', async () => {
     const { state } = await open()
     const definition = { policy, allowedNodes: ['a'] }
     expect(await state.define('jobs', definition, { replace: false })).toBe('created')
@@ -221,7 +221,7 @@ describe('a group', () => {
     expect(await state.define('jobs', other, { replace: true })).toBe('replaced')
   })
 
-  test('keeps out nodes that are not allowed, also after a restart', async () => {
+  test('a group refuses nodes that are not allowed, even after a restart', async () => {
     const scene = await open()
     await scene.state.define('jobs', { policy, allowedNodes: ['a'] }, { replace: false })
     await scene.restart()
@@ -229,7 +229,7 @@ describe('a group', () => {
     expect(await scene.campaign('a')).toMatchObject({ granted: true })
   })
 
-  test('ends the lease of a leader that is no longer allowed by itself, even over a restart', async () => {
+  test('a leader that is no longer allowed keeps its lease until it expires, even across a restart', async () => {
     const scene = await open()
     const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
     await scene.campaign('a')
@@ -242,19 +242,19 @@ describe('a group', () => {
     await scene.restart()
     expect(await renewed()).toMatchObject({ granted: false, refusal: { code: 'UNAUTHORIZED' } })
     expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a', ended: false } })
-    // What was promised, and the grace after a restart.
+    // The lease duration plus the grace period after a restart.
     await scene.clock.advance(10_000)
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { nodeId: 'b', term: 2 } })
   })
 
-  test('exists only by definition where that is wanted', async () => {
+  test('a campaign needs a defined group when implicit groups are disabled', async () => {
     const scene = await open({ implicitGroups: false })
     await expect(scene.campaign('a')).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await scene.state.define('jobs', { policy, allowedNodes: undefined }, { replace: false })
     expect(await scene.campaign('a')).toMatchObject({ granted: true })
   })
 
-  test('cannot be deleted under a leader; by force its lease still runs out, and its terms go on', async () => {
+  test('deleting a group with a leader needs force, waits out the lease, and keeps the terms', async () => {
     const scene = await open()
     await scene.campaign('a')
     await expect(scene.state.remove('jobs', { force: false })).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -268,7 +268,7 @@ describe('a group', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('is listed in pages, in order', async () => {
+  test('groups are listed in pages and in order', async () => {
     const scene = await open()
     for (const groupId of ['c', 'a', 'b']) await scene.campaign('x', { groupId })
     const ids = async (after: string | undefined, limit: number) => {
@@ -279,11 +279,11 @@ describe('a group', () => {
     expect(await ids('b', 2)).toEqual([['c'], undefined])
   })
 
-  test('is found behind many that are not to be shown, a good number of them at a time', async () => {
+  test('a listing skips many hidden groups, up to 10,000 per page', async () => {
     const scene = await open({ maxGroups: 20_000 })
     const others = Array.from({ length: 10_000 }, (_, at) => `g${String(at).padStart(5, '0')}`)
     const all = [...others, 'shown']
-    // The storage has 5 s of real time for each that is asked at once.
+    // The storage has 5 s of real time for each batch of campaigns.
     for (let from = 0; from < all.length; from += 500) {
       await Promise.all(all.slice(from, from + 500).map((groupId) => scene.campaign('x', { groupId })))
     }
@@ -297,7 +297,7 @@ describe('a group', () => {
     expect(await page('g00000')).toEqual([['shown'], undefined, 9_999])
   })
 
-  test('knows its members: those allowed, those who campaigned, and those who gave a sign of life', async () => {
+  test('the members of a group are its allowed nodes, its campaigners, and nodes that sent a heartbeat', async () => {
     const scene = await open()
     await scene.state.define('jobs', { policy, allowedNodes: ['a', 'b', 'c', 'd'] }, { replace: false })
     await scene.campaign('a', { metadata: '{"zone":"az-a"}' })
@@ -310,7 +310,7 @@ describe('a group', () => {
   })
 })
 
-test('a heartbeat of another start of the leader is no sign of life of the leader', async () => {
+test('a heartbeat of another instance does not refresh the leader', async () => {
   const scene = await open()
   await scene.campaign('a', { instance: 'one', metadata: '{"from":"one"}' })
   await scene.clock.advance(1_000)
@@ -327,14 +327,14 @@ test('a heartbeat of another start of the leader is no sign of life of the leade
   })
 })
 
-test('a leader that resigned takes part no more until it gives another sign', async () => {
+test('a leader that resigned is not a member until it campaigns or sends a heartbeat again', async () => {
   const scene = await open()
   const nodes = async () => (await scene.state.members('jobs')).map(({ nodeId, role }) => `${nodeId} ${role}`)
   await scene.campaign('b')
   await scene.campaign('a')
   await scene.state.resign({ groupId: 'jobs', nodeId: 'b', term: 1 })
   expect(await nodes()).toEqual(['a candidate'])
-  // Asked for twice, it is answered alike.
+  // A repeated resignation gets the same answer.
   await scene.state.resign({ groupId: 'jobs', nodeId: 'b', term: 1 })
   expect(await nodes()).toEqual(['a candidate'])
   await scene.restart()
@@ -344,13 +344,13 @@ test('a leader that resigned takes part no more until it gives another sign', as
   expect(await nodes()).toEqual(['b candidate', 'a leader'])
 })
 
-test('no more groups are kept than are allowed', async () => {
+test('a campaign in a new group is refused beyond maxGroups', async () => {
   const scene = await open({ maxGroups: 1 })
   await scene.campaign('a')
   await expect(scene.campaign('a', { groupId: 'another' })).rejects.toMatchObject({ code: 'RATE_LIMITED' })
 })
 
-test('groups that were deleted do not count, also after a restart, and come back only if there is room', async () => {
+test('deleted groups do not count toward maxGroups, even after a restart, and return only if there is room', async () => {
   const scene = await open({ maxGroups: 1 })
   const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
   const definition = { policy, allowedNodes: undefined }
@@ -374,7 +374,7 @@ describe.each([
   { who: 'a candidate', byAdministrator: false, farthest: 2 ** 20 },
   { who: 'an administrator', byAdministrator: true, farthest: 2 ** 32 },
 ])('after_term of $who', ({ byAdministrator, farthest }) => {
-  test('is refused beyond its bound, whatever the state of the group, and changes nothing', async () => {
+  test('after_term beyond its bound is refused in any state of the group and changes nothing', async () => {
     const scene = await open()
     const far = (groupId: string, afterTerm = farthest + 1) =>
       scene.campaign('b', { groupId, afterTerm, byAdministrator })
@@ -391,7 +391,7 @@ describe.each([
     expect(await scene.campaign('a', { groupId: 'new' })).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('is granted up to its bound, which counts from what a restored backup skips', async () => {
+  test('after_term up to its bound is granted, counted from the terms that a restored backup skips', async () => {
     const scene = await open()
     const after = (afterTerm: number, groupId: string) => scene.campaign('a', { groupId, afterTerm, byAdministrator })
     expect(await after(farthest, 'jobs')).toMatchObject({ lease: { term: farthest + 1 } })
@@ -400,21 +400,21 @@ describe.each([
   })
 })
 
-test('a candidate that knows the last term before a lost restore may still ask for the next one', async () => {
+test('a candidate that knows the last term before a lost restore may ask for the next term', async () => {
   const scene = await open()
   await scene.restart({ afterRestore: true })
   const before = await scene.campaign('a')
   expect(before).toMatchObject({ lease: { term: 1_000_001 } })
-  // Another service with the same groups, whose data know nothing of the restore.
+  // Another service with the same groups, whose data does not include the restore.
   const other = await open()
   expect(await other.campaign('a', { afterTerm: before.highestTerm })).toMatchObject({ lease: { term: 1_000_002 } })
 })
 
-describe('the memory of groups', () => {
+describe('memory of groups', () => {
   const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
   const tooMany = { code: 'RATE_LIMITED' }
 
-  test('is bounded per subject, over a restart too, and free again once groups are deleted', async () => {
+  test('group memory is bounded per subject, even after a restart, and is freed once groups are deleted', async () => {
     const scene = await open({ groupBytesPerSubject: 16_000, endedKept: { metadataMs: 10_000, groupMs: 10_000 } })
     const lead = (groupId: string, subject = 'many') => scene.campaign('a', { groupId, subject, metadata })
     for (const groupId of ['g1', 'g2', 'g3']) await lead(groupId)
@@ -428,7 +428,7 @@ describe('the memory of groups', () => {
     await expect.poll(() => lead('g5').catch((error: unknown) => error)).toMatchObject({ granted: true })
   })
 
-  test('is bounded in total, and refuses only what makes a group larger', async () => {
+  test('group memory is bounded in total, and only requests that make a group larger are refused', async () => {
     const scene = await open({ maxGroupBytes: 16_000 })
     for (const groupId of ['g1', 'g2', 'g3']) await scene.campaign('a', { groupId, metadata })
     await expect(scene.campaign('a', { groupId: 'g4', metadata })).rejects.toMatchObject(tooMany)
@@ -438,14 +438,14 @@ describe('the memory of groups', () => {
     expect(grown).toMatchObject({ granted: false, refusal: tooMany })
     await scene.state.resign(held1)
     expect(await scene.campaign('b', { groupId: 'g1', metadata })).toMatchObject({ granted: true, lease: { term: 2 } })
-    // Many campaigns at once are not granted what is left once for each.
+    // The remaining room is not granted more than once to concurrent campaigns.
     const small = Array.from({ length: 9 }, (_, index) => scene.campaign('a', { groupId: `n${index}` }))
     const settled = await Promise.allSettled(small)
     expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
     expect(scene.state.groupBytes).toBeLessThanOrEqual(16_000)
   })
 
-  test('of a group that ended long ago is given back: first its metadata, then all but its term', async () => {
+  test('a group that ended long ago loses its metadata first, and then everything but its term', async () => {
     const scene = await open({ endedKept: { metadataMs: 60_000, groupMs: 240_000 } })
     for (const groupId of ['plain', 'carried', 'defined', 'led']) {
       if (groupId === 'defined') {
@@ -478,7 +478,7 @@ describe('the memory of groups', () => {
     expect(await scene.campaign('c', { groupId: 'plain' })).toMatchObject({ granted: true, lease: { term: 8 } })
   })
 
-  test('is not given back of a group that is held, or that somebody waits for', async () => {
+  test('a group that is held or has waiting campaigns keeps its memory', async () => {
     const scene = await open({ endedKept: { metadataMs: 1_000, groupMs: 1_000 } })
     await scene.campaign('a', { ttlMs: 60_000 })
     await scene.state.depose(held(1))
@@ -488,7 +488,7 @@ describe('the memory of groups', () => {
   })
 })
 
-test('one data directory has one process', async () => {
+test('a second process cannot open the same data directory', async () => {
   const scene = await open()
   const second = scene.reopen()
   await expect(second).rejects.toThrow(/in use by another process/)

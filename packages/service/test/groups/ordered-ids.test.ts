@@ -8,13 +8,13 @@ function pagesOf(ids: OrderedIds, size: number): string[] {
   return all
 }
 
-test.each([1, 7, 5_000])('ids come in order and once each, however they were added, in pages of %i', (size) => {
+test.each([1, 7, 5_000])('ids are listed in order and once each in pages of %i, in whatever order they were added', (size) => {
   let seed = 11
   const chance = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
   const ids = new OrderedIds()
   const known = new Set<string>()
   for (let count = 0; count < 4_000; count++) {
-    // In order, from the end, anywhere, and again.
+    // Add ids in order, from the end, at random, and repeatedly.
     const id = `g${[count, 9_000 - count, chance(9_000), chance(50)][count % 4]}`
     ids.add(id)
     known.add(id)
@@ -22,7 +22,7 @@ test.each([1, 7, 5_000])('ids come in order and once each, however they were add
   expect(pagesOf(ids, size)).toEqual([...known].sort())
 })
 
-test('a page goes on behind an id that is not there', () => {
+test('a page continues after an id that does not exist', () => {
   const ids = new OrderedIds()
   for (const id of ['b', 'd', 'f']) ids.add(id)
   expect(ids.after('a', 9)).toEqual(['b', 'd', 'f'])

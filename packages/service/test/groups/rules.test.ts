@@ -1,4 +1,4 @@
-/** The rules of groups, without a clock, a storage or anything that waits. */
+/** Tests of the rules of groups, without a clock or storage. */
 import { describe, expect, test } from 'vitest'
 import { Group, GroupLease, type LeaseGrant } from '../../src/groups/group.ts'
 import {
@@ -22,7 +22,7 @@ const at = (monotonicMs: number, more: Partial<Now> = {}): Now => ({
   ...more,
 })
 
-/** A group whose term 1 "a" holds until 5,000. */
+/** A group whose term 1 is held by "a" until 5,000. */
 function led(more: Partial<LeaseGrant> = {}): Group {
   const group = new Group('jobs', 1)
   const grant = { term: 1, nodeId: 'a', attempt: 'x', metadata: '{}', acquiredAtMs: 7, ttlMs: 5_000, ...more }
@@ -42,7 +42,7 @@ const claim = {
 }
 const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
 
-/** Neither the group nor its lease is changed by being judged. */
+/** Checks that judging changes neither the group nor its lease. */
 function unchanged<T>(group: Group, judge: () => T): T {
   const state = () => {
     const text = JSON.stringify(group, (key, value: unknown) => (key === 'group' ? undefined : value))
@@ -54,8 +54,8 @@ function unchanged<T>(group: Group, judge: () => T): T {
   return ruling
 }
 
-describe('a campaign', () => {
-  test('is granted the next term of a free group, as a whole record', () => {
+describe('judgeCampaign', () => {
+  test('a campaign is granted the next term of a free group, as a complete record', () => {
     const group = new Group('jobs', 4)
     group.carry = 'page 7'
     const ruling = unchanged(group, () => judgeCampaign(group, { ...claim, metadata: '{"zone":1}' }, at(100)))
@@ -67,13 +67,13 @@ describe('a campaign', () => {
     })
   })
 
-  test('waits for a lease to its very end, and behind those who came before', () => {
+  test('a campaign waits until the lease has ended and until earlier campaigns are served', () => {
     expect(judgeCampaign(led(), claim, at(4_999))).toEqual({ answer: 'wait' })
     expect(judgeCampaign(led(), { ...claim, isFirst: false }, at(5_000))).toEqual({ answer: 'wait' })
     expect(judgeCampaign(led(), claim, at(5_000))).toMatchObject({ write: { step: { grant: { term: 2 } } } })
   })
 
-  test('waits while the group is held, though nobody leads', () => {
+  test('a campaign waits while the group is held, although it has no leader', () => {
     const group = new Group('jobs', 1)
     group.hold = { untilMs: 900, heldMs: 5_000 }
     expect(judgeCampaign(group, claim, at(899))).toEqual({ answer: 'wait' })
@@ -82,7 +82,7 @@ describe('a campaign', () => {
     expect(ruling).not.toHaveProperty('write.record.heldMs')
   })
 
-  test('of the same candidacy gets its term; in doubt only after a write', () => {
+  test('a repeated candidacy gets its term, but in doubt only after a write', () => {
     const same = { ...claim, nodeId: 'a', attempt: 'x' }
     expect(judgeCampaign(led(), same, at(10))).toEqual({ answer: 'granted' })
     expect(judgeCampaign(led(), { ...same, nodeId: 'b' }, at(10))).toEqual({ answer: 'wait' })
@@ -91,7 +91,7 @@ describe('a campaign', () => {
     })
   })
 
-  test('is granted nothing after a higher term, a used attempt, or the last term there is', () => {
+  test('a campaign is refused after a higher term, a used attempt, or the last possible term', () => {
     expect(judgeCampaign(led(), { ...claim, afterTerm: 0 }, at(5_000))).toEqual({ answer: 'refused' })
     const once = { ...claim, attempt: 'x', attemptIsOnce: true }
     expect(judgeCampaign(led(), once, at(5_000))).toEqual({ answer: 'refused' })
@@ -102,7 +102,7 @@ describe('a campaign', () => {
     })
   })
 
-  test('keeps to the definition of the group', () => {
+  test('a campaign must comply with the definition of the group', () => {
     const group = new Group('jobs', 0)
     group.definition = { policy: { minTtlMs: 4_000, maxTtlMs: 5_000 }, allowedNodes: ['b'] }
     expect(judgeCampaign(group, claim, at(0))).toMatchObject({ answer: { code: 'INVALID_TTL' } })
@@ -115,8 +115,8 @@ describe('a campaign', () => {
   })
 })
 
-describe('a renewal', () => {
-  test('needs no write as long as nothing is promised that the storage does not know', () => {
+describe('judgeRenewal', () => {
+  test('a renewal is written only when it promises more than the storage has recorded', () => {
     expect(unchanged(led(), () => judgeRenewal(led(), { ...held, extendByMs: 5_000 }, at(4_999)))).toEqual({
       answer: 'extended',
     })
@@ -136,8 +136,8 @@ describe('a renewal', () => {
     ['another term', { term: 2 }, 0],
     ['another attempt', { attempt: 'z' }, 0],
     ['another version', { version: 'run.1.1' }, 0],
-    ['a lease that has run out', {}, 5_000],
-  ])('of %s is refused', (_what, change, nowMs) => {
+    ['an expired lease', {}, 5_000],
+  ])('a renewal is refused for %s', (_what, change, nowMs) => {
     const group = led()
     expect(unchanged(group, () => judgeRenewal(group, { ...held, extendByMs: 5_000, ...change }, at(nowMs)))).toEqual({
       answer: 'refused',
@@ -148,7 +148,7 @@ describe('a renewal', () => {
   })
 })
 
-test('another start of the node neither renews nor ends a lease; one without a name, or a grant without one, does', () => {
+test('another instance of the node can neither renew nor end a lease, unless claim or grant has no instance', () => {
   const other = { ...held, instance: 'two' }
   const group = led({ instance: 'one' })
   expect(judgeRenewal(group, { ...other, extendByMs: 5_000 }, at(0))).toEqual({ answer: 'refused' })
@@ -162,7 +162,7 @@ test('another start of the node neither renews nor ends a lease; one without a n
   expect(judgeResignation(led(), other, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
 })
 
-test('a leader that the definition no longer allows renews nothing, keeps what it was promised, and may resign', () => {
+test('a leader that the definition no longer allows cannot renew, keeps its lease, and may resign', () => {
   const group = led()
   group.definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: ['b'] }
   for (const more of [{}, { extendByMs: 9_000 }, { carry: 'p' }]) {
@@ -175,7 +175,7 @@ test('a leader that the definition no longer allows renews nothing, keeps what i
   expect(judgeResignation(group, held, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
 })
 
-test('a resignation is written with its reason, is done if it was before, and names exactly what it ends', () => {
+test('a resignation is written with its reason, may be repeated, and must match version and term', () => {
   expect(judgeResignation(led(), held, at(0))).toMatchObject({
     write: { record: { term: 1, ended: 'resigned' }, step: { type: 'end', reason: 'resigned' } },
   })
@@ -186,13 +186,13 @@ test('a resignation is written with its reason, is done if it was before, and na
   expect(judgeResignation(over, held, at(0))).toEqual({ answer: 'done' })
 })
 
-test('a lease that has run out is over once that is written, and not before it has', () => {
+test('an expiry is written only once the lease has expired', () => {
   expect(judgeExpiry(led(), at(4_999))).toEqual({ answer: 'known' })
   expect(judgeExpiry(led(), at(5_000))).toMatchObject({ write: { record: { ended: 'expired' } } })
   expect(judgeExpiry(new Group('jobs', 0), at(0))).toEqual({ answer: 'known' })
 })
 
-test('a group with a leader is removed by force only, and held for what was promised', () => {
+test('removing a group with a leader needs force and holds the group for the rest of the lease', () => {
   expect(judgeRemoval(led(), { force: false }, at(0))).toMatchObject({ answer: { code: 'CONFLICT' } })
   const group = led()
   group.carry = 'p'
@@ -205,13 +205,13 @@ test('a group with a leader is removed by force only, and held for what was prom
   })
   expect(removal).not.toHaveProperty('write.record.carry')
   expect(judgeRemoval(led(), { force: false }, at(5_000))).toMatchObject({ write: { step: { hold: undefined } } })
-  // Why it ended before stays.
+  // The reason of the earlier end is kept.
   const over = led()
   if (over.lease) over.lease.end = 'resigned'
   expect(judgeRemoval(over, { force: false }, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
 })
 
-test('a definition brings no ended term back, and no group beyond the last', () => {
+test('a definition does not revive an ended term, and is refused when there is no room for the group', () => {
   const definition = { policy: { minTtlMs: 1, maxTtlMs: 2 }, allowedNodes: undefined }
   const over = led()
   if (over.lease) over.lease.end = 'expired'
@@ -224,7 +224,7 @@ test('a definition brings no ended term back, and no group beyond the last', () 
   expect(judgeDefinition(deleted, { definition, replace: false }, at(0, { noRoom }))).toEqual({ answer: noRoom })
 })
 
-test('a term that an administrator ends is over, and held for what was promised', () => {
+test('a force-resigned term ends at once and holds the group for the rest of its lease', () => {
   const group = led()
   expect(unchanged(group, () => judgeDeposition(group, held, at(1_000)))).toMatchObject({
     write: {
@@ -235,7 +235,7 @@ test('a term that an administrator ends is over, and held for what was promised'
   for (const other of [{ nodeId: 'b' }, { term: 2 }]) {
     expect(judgeDeposition(led(), { ...held, ...other }, at(0))).toEqual({ answer: 'refused' })
   }
-  // One that has run out by itself holds nobody off, and says so.
+  // A term that has already expired holds nobody off, and is recorded as expired.
   const late = judgeDeposition(led(), held, at(5_000))
   expect(late).toMatchObject({ write: { record: { ended: 'expired' } } })
   expect(late).not.toHaveProperty('write.record.heldMs')

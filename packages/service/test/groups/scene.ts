@@ -15,14 +15,17 @@ export interface Scene {
   readonly clock: FakeClock
   readonly changes: string[]
   state: LocalGroups
-  /** As after a crash: whatever is not on disk is gone. */
+  /** Restarts as after a crash: everything that is not on disk is lost. */
   restart(more?: Partial<EmbeddedOptions>): Promise<void>
-  /** A second one on the same data. */
+  /** Opens the same data a second time. */
   reopen(): Promise<LocalGroups>
   campaign(nodeId: string, more?: Partial<CampaignClaim>, gone?: AbortSignal): Promise<GroupStanding>
 }
 
-/** Lets time pass. The directory is proven once a second, on a disk that knows nothing of this clock. */
+/**
+ * Advances the virtual time in steps of a second. The directory must be proven once a second, on a real disk that does
+ * not use this clock.
+ */
 export function inSteps(time: FakeClock, state: () => LocalGroups): FakeClock['advance'] {
   return async (ms) => {
     let leftMs = ms
@@ -96,7 +99,7 @@ export async function open(more: Partial<EmbeddedOptions> = {}): Promise<Scene> 
   return scene
 }
 
-/** Lets time pass, and writes to the disk come to their end. */
+/** Advances the virtual time and waits until pending writes to the disk are done. */
 export async function pass({ clock, state }: Scene, ms: number): Promise<void> {
   await clock.advance(ms)
   await state.check()

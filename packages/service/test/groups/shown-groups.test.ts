@@ -13,7 +13,7 @@ function groupWithLease(id: string, untilMs: number): GroupLease {
   return group.lease
 }
 
-test('a group that was named has figures before anybody campaigns, and they follow its leader', async () => {
+test('a named group has metrics before anyone campaigns, and they follow its leader', async () => {
   const scene = await open({ metricsGroups: ['jobs'] })
   const shown = () => scene.state.figures()?.shown
   await pass(scene, 3_000)
@@ -33,7 +33,7 @@ test('a group that was named has figures before anybody campaigns, and they foll
   expect(shown()).toHaveLength(1)
 })
 
-test('a lease that has run out is over by the clock, and its end counts from then even if it is written later', async () => {
+test('the metrics show the end of a lease from its expiry, even if the end is written later', async () => {
   const clock = fakeClock()
   const shown = new GroupMetrics(['jobs'], clock)
   const lease = groupWithLease('jobs', clock.monotonicMs() + 5_000)
@@ -47,7 +47,7 @@ test('a lease that has run out is over by the clock, and its end counts from the
   expect(shown.figures(() => 0).shown).toEqual([over])
 })
 
-test('after a restart, a lease that goes on counts from its grant, and an end that was before from the start', async () => {
+test('metrics count a live lease from its grant after a restart, and an earlier end from the restart', async () => {
   const scene = await open({ metricsGroups: ['*'] })
   await scene.campaign('a')
   await scene.campaign('b', { groupId: 'ended' })
@@ -60,7 +60,7 @@ test('after a restart, a lease that goes on counts from its grant, and an end th
   expect(shown.get('ended')).toMatchObject({ hasLeader: false, term: 1, sinceChangeMs: 700 })
 })
 
-test('a group that was defined is shown although nobody ever led it, and a deleted one is not', async () => {
+test('a defined group without a leader has metrics, and a deleted group has none', async () => {
   const scene = await open({ metricsGroups: ['reports-*'] })
   await scene.state.define('reports-a', { policy, allowedNodes: undefined }, { replace: false })
   expect(scene.state.figures()?.shown).toMatchObject([{ groupId: 'reports-a', hasLeader: false, term: 0 }])
@@ -71,9 +71,9 @@ test('a group that was defined is shown although nobody ever led it, and a delet
   expect(scene.state.figures()).toEqual({ shown: [], leftOut: 0 })
 })
 
-test('a thousand groups have figures; more are left out and counted until there is room', () => {
+test('metrics cover a thousand groups, and count the groups that are left out until there is room', () => {
   const shown = new GroupMetrics(['all-*', 'named'], fakeClock())
-  // Not in the order of their names: those that came first stay.
+  // The groups are not added in the order of their names: those that were added first stay.
   const groups = Array.from({ length: mostShown + 3 }, (_, index) => new Group(`all-${9_999 - index}`, 1))
   for (const group of [...groups, ...groups]) shown.add(group)
   const idsOf = () => shown.figures(() => 0).shown.map(({ groupId }) => groupId)
@@ -85,7 +85,7 @@ test('a thousand groups have figures; more are left out and counted until there 
   expect(idsOf()).toEqual(['named', ...groups.slice(1, mostShown).map(({ id }) => id)])
 })
 
-test('nothing is shown once it is not known any more who leads', async () => {
+test('groups have no metrics once their leader is unknown', async () => {
   const scene = await open({ metricsGroups: ['jobs'] })
   await scene.campaign('a')
   expect(scene.state.figures()?.shown).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** What changes while somebody waits for a write, a turn or a stalled server. */
+/** Tests of changes that happen while a call waits for a write, for its turn, or for a stalled server. */
 import { fakeClock } from 'tenure/testing'
 import { describe, expect, test } from 'vitest'
 import { restoreData } from '../../src/storage/backup.ts'
@@ -8,8 +8,8 @@ import { openStorage, write } from '../storage/data.ts'
 
 const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
 
-describe('a campaign in line', () => {
-  test('is granted nothing once its client has gone, also if its turn comes with the end of a write', async () => {
+describe('waiting campaigns', () => {
+  test('a waiting campaign is not granted after its client disconnected, even if its turn comes with a write', async () => {
     const scene = await open()
     await scene.campaign('a')
     const gone = new AbortController()
@@ -22,7 +22,7 @@ describe('a campaign in line', () => {
     expect(await scene.campaign('c')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('does not bring back a group that was deleted, where groups exist by definition only', async () => {
+  test('a waiting campaign does not recreate a deleted group when implicit groups are disabled', async () => {
     const scene = await open({ implicitGroups: false })
     await scene.state.define('jobs', { policy, allowedNodes: ['a', 'b'] }, { replace: false })
     await scene.campaign('a')
@@ -37,7 +37,7 @@ describe('a campaign in line', () => {
     await expect(scene.state.group('jobs')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('nor does one that came while the deletion was being written', async () => {
+  test('a campaign that arrives while the deletion is written does not recreate the group', async () => {
     const scene = await open({ implicitGroups: false })
     await scene.state.define('jobs', { policy, allowedNodes: ['a'] }, { replace: false })
     const removed = scene.state.remove('jobs', { force: false })
@@ -46,8 +46,8 @@ describe('a campaign in line', () => {
   })
 })
 
-describe('a group that was deleted', () => {
-  test('leaves nothing but its term to the next one of its name', async () => {
+describe('deleted groups', () => {
+  test('a group that is created again inherits only the term of the deleted group', async () => {
     const scene = await open()
     await scene.campaign('a', { metadata: '{"zone":"az-a"}' })
     await scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'a secret' })
@@ -56,7 +56,7 @@ describe('a group that was deleted', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2, carry: '' } })
   })
 
-  test('is held once, not again after every restart', async () => {
+  test('a deleted group is held once and not again after a restart', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.remove('jobs', { force: true })
@@ -67,10 +67,10 @@ describe('a group that was deleted', () => {
   })
 })
 
-describe('after a restored backup', () => {
-  test('terms of one group say nothing about those of others, however high they are', async () => {
+describe('restored backups', () => {
+  test("a restore skips terms of each group independently, even if another group's term is the maximum", async () => {
     const scene = await open()
-    // As versions before this one allowed it.
+    // Earlier versions allowed such a term.
     await scene.state.close()
     const storage = await openStorage(scene.directory)
     await write(storage, { id: 'far ahead', record: { term: Number.MAX_SAFE_INTEGER, node: 'a', ended: true } })
@@ -85,7 +85,7 @@ describe('after a restored backup', () => {
     expect(highestTerm).toBe(Number.MAX_SAFE_INTEGER)
   })
 
-  test('terms are skipped once for each of them, and what was granted between counts', async () => {
+  test('each restore skips terms once, on top of the terms granted since the last restore', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.close()
@@ -104,8 +104,8 @@ describe('after a restored backup', () => {
   })
 })
 
-describe('while a carry is being written', () => {
-  test('a plain renewal of the same leader need not wait for it', async () => {
+describe('concurrent writes of a lease', () => {
+  test('a plain renewal does not wait while a checkpoint of the same leader is being written', async () => {
     const scene = await open()
     await scene.campaign('a')
     const writing = scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'last run' })
@@ -116,7 +116,7 @@ describe('while a carry is being written', () => {
     expect(await writing).toMatchObject({ granted: true, lease: { carry: 'last run' } })
   })
 
-  test('a renewal for longer waits, and so does one while the end is being written', async () => {
+  test('a renewal waits for a write when it is longer than recorded, or when the end is being written', async () => {
     const scene = await open()
     await scene.campaign('a')
     const carry = scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'last run' })
@@ -132,8 +132,8 @@ describe('while a carry is being written', () => {
   })
 })
 
-describe('a queue of leases', () => {
-  test('keeps no more of those that ended early than of those that have not', () => {
+describe('ExpiryQueue', () => {
+  test('ExpiryQueue does not accumulate leases that ended early', () => {
     const queue = new ExpiryQueue<{ expiresAtMs: number; ended: boolean }>()
     const live = { expiresAtMs: 3_600_000, ended: false }
     queue.add(live)
@@ -148,7 +148,7 @@ describe('a queue of leases', () => {
   })
 })
 
-describe('a server that stood still', () => {
+describe('a stalled server', () => {
   async function stallable() {
     let stalledMs = 0
     const clock = fakeClock()
@@ -158,7 +158,7 @@ describe('a server that stood still', () => {
     return { ...scene, clock: steps, stall: (ms: number) => void (stalledMs += ms) }
   }
 
-  test('does not count it: a renewal that waited in its socket finds the lease alive', async () => {
+  test('a stall of the server does not count against a lease that is renewed right after it', async () => {
     const scene = await stallable()
     await scene.clock.advance(4_500)
     scene.stall(1_700)
@@ -170,11 +170,11 @@ describe('a server that stood still', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('does not count a stall during which it went on answering one caller', async () => {
+  test('a stall does not count even if the server answered one caller during it', async () => {
     const scene = await stallable()
     await scene.campaign('x', { groupId: 'other' })
     await scene.clock.advance(4_500)
-    // One turn of the event loop that takes long, in which the clock is looked at all the time.
+    // One long turn of the event loop, during which the clock is read all the time.
     for (let count = 0; count < 12; count++) {
       scene.stall(100)
       await scene.state.renew({ ...held(1), groupId: 'other', nodeId: 'x', extendByMs: 5_000 })
@@ -182,9 +182,10 @@ describe('a server that stood still', () => {
     expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: true })
   })
 
-  test('forgives a quarter of a lease and no more, however often it stands still', async () => {
+  test('stalls extend a lease by at most a quarter in total', async () => {
     const scene = await stallable()
-    // 700 ms of each second, and 100 ms of a stall are what passes between two looks at the clock anyway.
+    // Each second has a stall of 700 ms. The first 100 ms of a stall do not count, because as much passes between two
+    // reads of the clock anyway.
     for (let count = 0; count < 6; count++) {
       expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a' } })
       scene.stall(700)
@@ -196,7 +197,7 @@ describe('a server that stood still', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('forgives it again to a lease that was renewed since', async () => {
+  test('the allowance for stalls starts again with each renewal', async () => {
     const scene = await stallable()
     for (let count = 0; count < 6; count++) {
       await scene.clock.advance(4_500)
@@ -206,7 +207,7 @@ describe('a server that stood still', () => {
   })
 })
 
-test.each([3_600_000, -3_600_000])('a wall clock of the server that jumps by %i ms changes nothing', async (jumpMs) => {
+test.each([3_600_000, -3_600_000])("a jump of the server's wall clock by %i ms does not change leases", async (jumpMs) => {
   const scene = await open()
   await scene.campaign('a')
   scene.clock.setWall(scene.clock.wallMs() + jumpMs)

@@ -18,13 +18,13 @@ const batch = (body: string | Buffer) => send(url, request(url, 'POST /v1/renew'
 const withMetadata = (metadata: string) => `{"node_id":"a","lease_ttl_ms":5000,"metadata":${metadata}}`
 const megabyte = 2 ** 20
 
-describe('a body', () => {
-  test('of a sound size is read', async () => {
+describe('request bodies', () => {
+  test('a body of an allowed size is read', async () => {
     expect(await post(campaign)).toMatchObject({ status: 200 })
     expect(await post(campaign + ' '.repeat(65_536 - campaign.length))).toMatchObject({ status: 200 })
   })
 
-  test('that is too large is refused before it was sent', async () => {
+  test('a body that is too large is refused before it is sent', async () => {
     const socket = open(url)
     socket.write(request(url, 'POST /v1/groups/large/campaign', [json, 'Content-Length: 65537']))
     expectRefused((await answers(socket, 1))[0], 413)
@@ -36,7 +36,7 @@ describe('a body', () => {
   test.each([
     ['POST /v1/groups/endless/campaign', 65_536],
     ['POST /v1/renew', 4 * megabyte],
-  ])('in chunks without end is cut off: %s', async (line, limit) => {
+  ])('an endless chunked body is cut off: %s', async (line, limit) => {
     const socket = open(url)
     const chunk = `1000\r\n${' '.repeat(4_096)}\r\n`
     let sent = 0
@@ -55,7 +55,7 @@ describe('a body', () => {
     expect(sent).toBeLessThan(limit + 16 * megabyte)
   })
 
-  test('of another type, charset or encoding is refused', async () => {
+  test('a body with another type, charset, or encoding is refused', async () => {
     for (const type of [
       'application/json',
       'application/json; charset=utf-8',
@@ -86,7 +86,7 @@ describe('a body', () => {
     expectRefused(await send(url, request(url, 'PUT /v1/groups/untyped')), 415)
   })
 
-  test('that was compressed is refused, whatever it would become', async () => {
+  test('a compressed body is refused, whatever its content', async () => {
     const bomb = gzipSync(Buffer.alloc(10 * megabyte, ' '))
     for (const encoding of ['gzip', 'deflate', 'br', 'zstd', 'identity, gzip', 'compress']) {
       expectRefused(await post(bomb, json, `Content-Encoding: ${encoding}`), 415)
@@ -95,32 +95,35 @@ describe('a body', () => {
   })
 
   test.each([
-    ['nothing', ''],
-    ['blanks', '   '],
+    ['no bytes', ''],
+    ['spaces', '   '],
     ['half of an object', '{"node_id":"a"'],
     ['two objects', `${campaign}${campaign}`],
     ['a list', '[]'],
     ['null', 'null'],
     ['a number', '1'],
-    ['a text', '"a"'],
-    ['a number without end', `{"node_id":"a","lease_ttl_ms":${'9'.repeat(60_000)}}`],
+    ['a string', '"a"'],
+    ['an endless number', `{"node_id":"a","lease_ttl_ms":${'9'.repeat(60_000)}}`],
     ['NaN', '{"node_id":"a","lease_ttl_ms":NaN}'],
     ['a comment', '{"node_id":"a",/**/"lease_ttl_ms":5000}'],
     ['a NUL', `${campaign}\0`],
-    ['bytes that are no UTF-8', Buffer.from('{"node_id":"\xff\xfe","lease_ttl_ms":5000}', 'latin1')],
+    ['bytes that are not UTF-8', Buffer.from('{"node_id":"\xff\xfe","lease_ttl_ms":5000}', 'latin1')],
     ['an overlong slash', Buffer.from('{"node_id":"\xc0\xaf","lease_ttl_ms":5000}', 'latin1')],
     ['UTF-16', Buffer.from(campaign, 'utf16le')],
     ['a key twice', '{"node_id":"a","lease_ttl_ms":5000,"node_id":"b"}'],
-    ['a key twice, written in two ways', '{"node_id":"a","lease_ttl_ms":5000,"node\\u005fid":"b"}'],
-    ['a key twice further down', '{"node_id":"a","lease_ttl_ms":5000,"metadata":{"a":[{"b":1,"b":2}]}}'],
-    ['half of a pair', '{"node_id":"\\ud800","lease_ttl_ms":5000}'],
-  ])('of %s is refused', async (_what, body) => {
+    ['a key twice in two spellings', '{"node_id":"a","lease_ttl_ms":5000,"node\\u005fid":"b"}'],
+    ['a nested key twice', '{"node_id":"a","lease_ttl_ms":5000,"metadata":{"a":[{"b":1,"b":2}]}}'],
+    ['half of a surrogate pair', '{"node_id":"\\ud800","lease_ttl_ms":5000}'],
+  ])('a body of %s is refused', async (_what, body) => {
     expectRefused(await post(body), 400)
   })
 })
 
-describe('a body that would stall the service costs less than a sound one', () => {
-  /** The slowest renewal beside a batch, in the best of a few rounds: the machine may be busy with something else. */
+describe('expensive bodies', () => {
+  /**
+   * The duration of the slowest renewal beside a batch. The best of a few rounds counts, because the machine may be
+   * busy.
+   */
   async function besideMs(group: string, body: string, check: (answer: Answer | undefined) => void): Promise<number> {
     const leader = await renewing(url, group)
     const rounds: number[] = []
@@ -156,7 +159,7 @@ describe('a body that would stall the service costs less than a sound one', () =
     ['a million escapes', `{"node_id":"${'\\u0061'.repeat(690_000)}","renewals":[]}`],
     ['quotes that never close', `{"node_id":"${'\\"'.repeat(2_000_000)}`],
     ['names of prototypes', `{"node_id":"a","renewals":[${'"__proto__" ,'.repeat(300_000)}1]}`],
-  ])('%s', async (what, body) => {
+  ])('a body of %s stalls the service less than a valid batch', async (what, body) => {
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(4 * megabyte)
     const group = what.replaceAll(/[ ,]/g, '-')
     const tookMs = await besideMs(group, body, (answer) => expectRefused(answer, 400))
@@ -164,23 +167,23 @@ describe('a body that would stall the service costs less than a sound one', () =
   })
 })
 
-describe('prototypes', () => {
+describe('prototype pollution', () => {
   test.each([
     ['__proto__ in the body', '{"node_id":"a","lease_ttl_ms":5000,"__proto__":{"admin":true}}'],
     ['constructor in the body', '{"node_id":"a","lease_ttl_ms":5000,"constructor":{"prototype":{"admin":true}}}'],
     ['__proto__ in metadata', withMetadata('{"__proto__":{"admin":true}}')],
     ['an escaped __proto__', withMetadata('{"\\u005f_proto__":{"admin":true}}')],
-    ['__proto__ further down', withMetadata('{"a":{"b":[{"__proto__":{"admin":true}}]}}')],
-    ['__proto__ that is no object', withMetadata('{"__proto__":1}')],
+    ['__proto__ in a nested object', withMetadata('{"a":{"b":[{"__proto__":{"admin":true}}]}}')],
+    ['__proto__ that is not an object', withMetadata('{"__proto__":1}')],
     ['constructor in metadata', withMetadata('{"constructor":{"prototype":{"admin":true}}}')],
-    ['constructor further down', withMetadata('{"a":[{"constructor":{}}]}')],
+    ['constructor in a nested object', withMetadata('{"a":[{"constructor":{}}]}')],
     ['prototype', withMetadata('{"prototype":{"admin":true}}')],
-  ])('%s is refused', async (_what, body) => {
+  ])('a body with %s is refused', async (_what, body) => {
     expectRefused(await post(body), 400)
     expect(({} as { admin?: boolean }).admin).toBeUndefined()
   })
 
-  test('what merely looks like it is shown as it was given', async () => {
+  test('metadata with harmless keys of Object.prototype is shown unchanged', async () => {
     const metadata = {
       proto: 1,
       constructor: 'x',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Budget, Places, Turns } from '../../src/http/budgets.ts'
 
-test('large requests take turns: one of each subject at a time, and one in each turn of the event loop', async () => {
+test('large requests take turns: one per subject at a time, and one per turn of the event loop', async () => {
   const turns = new Turns()
   const begun: string[] = []
   const take = (name: string) => turns.take(name.slice(0, 1), () => void begun.push(name))
@@ -13,7 +13,7 @@ test('large requests take turns: one of each subject at a time, and one in each 
   await turn()
   await turn()
   expect(begun).toEqual(['a1', 'b1'])
-  // Whoever has gone leaves the line, and whoever is done lets the next one begin.
+  // A request that is canceled leaves the queue, and one that is done lets the next one begin.
   a2()
   a1()
   b1()
@@ -27,8 +27,8 @@ test('large requests take turns: one of each subject at a time, and one in each 
   expect(begun.at(-1)).toBe('a4')
 })
 
-describe('a budget', () => {
-  test('is used up, and comes back with time', () => {
+describe('Budget', () => {
+  test('a budget is used up and refills with time', () => {
     const budget = new Budget(1 / 64, 20)
     for (let count = 0; count < 20; count++) expect(budget.take('a', 1, 0)).toBe(0)
     expect(budget.take('a', 1, 0)).toBe(64)
@@ -36,12 +36,12 @@ describe('a budget', () => {
     expect(budget.take('a', 1, 63)).toBe(1)
     expect(budget.take('a', 1, 64)).toBe(0)
     expect(budget.take('a', 1, 64)).toBe(64)
-    // Never more than it holds.
+    // A budget never holds more than its size.
     for (let count = 0; count < 20; count++) expect(budget.take('a', 1, 1e9)).toBe(0)
     expect(budget.take('a', 1, 1e9)).toBe(64)
   })
 
-  test('lets what is larger than itself pass once it is full, and is then in debt', () => {
+  test('a full budget allows one larger request and is then in debt', () => {
     const budget = new Budget(1 / 64, 20)
     expect(budget.take('a', 50, 0)).toBe(0)
     expect(budget.take('a', 1, 0)).toBe(31 * 64)
@@ -49,25 +49,25 @@ describe('a budget', () => {
     expect(budget.take('a', 50, 50 * 64)).toBe(0)
   })
 
-  test('can be charged for what nobody knew before', () => {
+  test('a budget can be charged after the fact', () => {
     const budget = new Budget(1 / 64, 20)
     budget.charge('a', 25, 0)
     expect(budget.take('a', 1, 0)).toBe(6 * 64)
     expect(budget.take('a', 1, 6 * 64)).toBe(0)
   })
 
-  test('remembers the newest subjects only', () => {
+  test('a budget remembers only the newest subjects', () => {
     const budget = new Budget(1, 1)
     for (let at = 0; at < 25_000; at++) {
       budget.take(`subject-${at}`, 1, 0)
-      // One that keeps asking is not forgotten.
+      // A subject that keeps asking is not forgotten.
       if (at % 5_000 === 0) expect(budget.take('greedy', 1, 0)).toBe(at === 0 ? 0 : 1)
     }
     expect(budget.size).toBe(10_000)
   })
 })
 
-test('places are remembered while they are held only', () => {
+test('places remembers a subject only while it holds a place', () => {
   const places = new Places(2, 3)
   const leave = [places.enter('a'), places.enter('a')]
   expect(places.enter('a')).toBeUndefined()

@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 import { onceGone } from '../../src/http/connections.ts'
 
-/** An answer that is being made, and the reader who waits for it. */
+/** A response in progress and the client that waits for it. */
 async function conversation(): Promise<{ raw: ServerResponse; reader: Socket }> {
   const server = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
@@ -41,7 +41,7 @@ test('onceGone calls back once for a response that is queued behind another one 
   expect(calls).toBe(2)
 })
 
-test('a reader who left before anybody asked has left, so that its place is given to another', async () => {
+test('onceGone reports a client that disconnected before the call', async () => {
   const { raw, reader } = await conversation()
   reader.destroy()
   await once(raw, 'close')
@@ -50,7 +50,7 @@ test('a reader who left before anybody asked has left, so that its place is give
   expect(told).toBe(1)
 })
 
-test('a reader who leaves later is told of once, then', async () => {
+test('onceGone reports a client that disconnects later, once', async () => {
   const { raw, reader } = await conversation()
   let told = 0
   onceGone({ raw } as FastifyReply, () => (told += 1))

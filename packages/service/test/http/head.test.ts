@@ -16,8 +16,8 @@ const post = (...lines: string[]) => Buffer.from([`POST ${path} HTTP/1.1`, ...li
 const chunked = (body: string) => `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`
 const length = `Content-Length: ${campaign.length}`
 
-describe('a request that two readers may understand differently is refused', () => {
-  test('these are as they should be', async () => {
+describe('ambiguous requests', () => {
+  test('well-formed requests with a length or with chunks are accepted', async () => {
     expect(await send(url, post(host(), json, length, '', campaign))).toMatchObject({ status: 200 })
     const inChunks = post(host(), json, 'Transfer-Encoding: chunked', '', chunked(campaign))
     expect(await send(url, inChunks)).toMatchObject({ status: 200 })
@@ -36,7 +36,7 @@ describe('a request that two readers may understand differently is refused', () 
     ['identity and chunks', () => post(host(), json, 'Transfer-Encoding: identity, chunked', '', chunked(campaign))],
     ['gzip in chunks', () => post(host(), json, 'Transfer-Encoding: gzip, chunked', '', chunked(campaign))],
     [
-      'chunks that are not last',
+      'chunked that is not the last encoding',
       () => post(host(), json, 'Transfer-Encoding: chunked, identity', '', chunked(campaign)),
     ],
     ['an unknown transfer encoding', () => post(host(), json, 'Transfer-Encoding: xchunked', '', chunked(campaign))],
@@ -44,21 +44,21 @@ describe('a request that two readers may understand differently is refused', () 
       'a transfer encoding twice',
       () => post(host(), json, 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked', '', chunked(campaign)),
     ],
-    ['a blank before the colon', () => post(host(), json, `Content-Length : ${campaign.length}`, '', campaign)],
+    ['a space before the colon', () => post(host(), json, `Content-Length : ${campaign.length}`, '', campaign)],
     ['a folded header', () => post(host(), json, length, 'X-Folded: one', ' two', '', campaign)],
-    ['a header that begins with a blank', () => post(' X-First: one', host(), json, length, '', campaign)],
+    ['a header that begins with a space', () => post(' X-First: one', host(), json, length, '', campaign)],
     [
-      'lines that end with a line feed alone',
+      'lines that end with only a line feed',
       () => post(host(), json, length, '', campaign).toString().replaceAll('\r', ''),
     ],
-    ['one line that ends with a line feed alone', () => post(`${host()}\nX-Hidden: 1`, json, length, '', campaign)],
+    ['one line that ends with only a line feed', () => post(`${host()}\nX-Hidden: 1`, json, length, '', campaign)],
     ['a carriage return in a value', () => post(host(), json, length, 'X-Value: one\rtwo', '', campaign)],
     ['a NUL in a value', () => post(host(), json, length, 'X-Value: one\0two', '', campaign)],
     ['a header without a name', () => post(host(), json, length, ': nothing', '', campaign)],
     ['two hosts', () => post(host(), 'Host: elsewhere', json, length, '', campaign)],
     ['two hosts that agree', () => post(host(), host().toUpperCase(), json, length, '', campaign)],
-    ['two authorizations', () => post(host(), 'Authorization: a', 'authorization: b', json, length, '', campaign)],
-    ['two types', () => post(host(), json, 'Content-Type: text/plain', length, '', campaign)],
+    ['two authorization headers', () => post(host(), 'Authorization: a', 'authorization: b', json, length, '', campaign)],
+    ['two content types', () => post(host(), json, 'Content-Type: text/plain', length, '', campaign)],
     ['no host', () => post(json, length, '', campaign)],
     ['an empty host', () => post('Host:', json, length, '', campaign)],
     [
@@ -72,12 +72,12 @@ describe('a request that two readers may understand differently is refused', () 
     ],
     ['a chunk whose length is a word', () => post(host(), json, 'Transfer-Encoding: chunked', '', 'xyz\r\nx')],
     [
-      'what is no HTTP at all',
+      'bytes that are not HTTP',
       () => Buffer.from('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n', 'latin1'),
     ],
-  ])('%s', async (_what, bytes) => {
+  ])('an ambiguous request is refused: %s', async (_what, bytes) => {
     const socket = open(url)
-    // Whatever hides behind it must not be answered.
+    // A request that is hidden behind the ambiguous one must not be answered.
     socket.write(Buffer.concat([Buffer.from(bytes()), request(url, 'GET /healthz')]))
     const [first, second] = await answers(socket, 2)
     expectRefused(first, 400)
@@ -85,7 +85,7 @@ describe('a request that two readers may understand differently is refused', () 
     expect(second).toBeUndefined()
   })
 
-  test('a body where none belongs', async () => {
+  test('a body on a GET or DELETE request is refused', async () => {
     for (const line of ['GET /healthz', 'DELETE /v1/groups/g']) {
       const answer = await send(url, request(url, line, [], 'GET /smuggled HTTP/1.1\r\n\r\n'))
       expect(answer?.status, line).toBe(400)
@@ -93,7 +93,7 @@ describe('a request that two readers may understand differently is refused', () 
     expect(await send(url, request(url, 'GET /healthz', [], ''))).toMatchObject({ status: 200 })
   })
 
-  test('what follows a whole request and is broken is no answer to it', async () => {
+  test('a broken request after a complete one closes the connection without an answer to the first', async () => {
     const socket = open(url)
     const waits = JSON.stringify({ node_id: 'b', lease_ttl_ms: 5_000, wait_ms: 1_000 })
     await send(url, request(url, 'POST /v1/groups/taken/campaign', [json], campaign))
@@ -103,18 +103,18 @@ describe('a request that two readers may understand differently is refused', () 
   })
 })
 
-describe('headers', () => {
+describe('header limits', () => {
   const many = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: 1`)
 
-  test('a hundred are read', async () => {
+  test('a request with a hundred headers is accepted', async () => {
     expect(await send(url, request(url, 'GET /healthz', many(99)))).toMatchObject({ status: 200 })
   })
 
-  test.each([101, 1_001, 1_500])('%i are too many, and none is dropped in silence', async (count) => {
+  test.each([101, 1_001, 1_500])('a request with %i headers is refused, and no header is dropped silently', async (count) => {
     expectRefused(await send(url, request(url, 'GET /healthz', many(count - 1))), 431)
   })
 
-  test('15 kilobytes are read, 17 are too much', async () => {
+  test('a request with 15 kilobytes of headers is accepted, and one with 17 is refused', async () => {
     expect(await send(url, request(url, 'GET /healthz', [`X-Long: ${'x'.repeat(15_000)}`]))).toMatchObject({
       status: 200,
     })
@@ -122,7 +122,7 @@ describe('headers', () => {
     expectRefused(await send(url, request(url, `GET /healthz?${'x'.repeat(17_000)}`)), 431)
   })
 
-  test('that never end are cut off', async () => {
+  test('endless headers are cut off', async () => {
     const socket = open(url)
     socket.write(`GET /healthz HTTP/1.1\r\n${host()}\r\n`)
     const flood = setInterval(() => socket.write('X-More: and more\r\n'.repeat(100)), 1)
@@ -135,8 +135,8 @@ describe('headers', () => {
 
   test.each([
     ['trailers', `${chunked(campaign).slice(0, -2)}${'X-Trailer: 1\r\n'.repeat(2_000)}\r\n`, 431],
-    ['extensions of a chunk', `${campaign.length.toString(16)};${'x'.repeat(20_000)}\r\n${campaign}\r\n0\r\n\r\n`, 413],
-  ])('without end in %s are refused', async (_where, body, status) => {
+    ['chunk extensions', `${campaign.length.toString(16)};${'x'.repeat(20_000)}\r\n${campaign}\r\n0\r\n\r\n`, 413],
+  ])('a request with endless %s is refused', async (_where, body, status) => {
     expectRefused(await send(url, post(host(), json, 'Transfer-Encoding: chunked', '', body)), status)
   })
 })

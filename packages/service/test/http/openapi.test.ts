@@ -50,7 +50,7 @@ afterAll(async () => {
   rmSync(data, { recursive: true })
 })
 
-test('every route is there', () => {
+test('the OpenAPI document has every route', () => {
   const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   )
@@ -80,7 +80,7 @@ test('every route is there', () => {
   ])
 })
 
-test('every route, every parameter and every field says what it is', () => {
+test('every route, parameter, and field in the OpenAPI document has a description', () => {
   const silent: string[] = []
   const look = (where: string, { description, $ref, properties = {}, items, anyOf = [] }: Shape, isField: boolean) => {
     if (isField && description === undefined && $ref === undefined) silent.push(where)
@@ -104,7 +104,7 @@ test('every route, every parameter and every field says what it is', () => {
   expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length)
 })
 
-test('every error has the one shape, and all codes are named', () => {
+test('every error response has the same shape, and its schema names all codes', () => {
   for (const { operationId, responses } of operations) {
     const failures = Object.entries(responses).filter(([status]) => Number(status) >= 400)
     expect(failures.length, operationId).toBeGreaterThan(3)
@@ -115,7 +115,7 @@ test('every error has the one shape, and all codes are named', () => {
   expect(document.components.schemas['Failure']?.properties?.['error']?.enum).toEqual(Object.keys(errorStatus))
 })
 
-test('a watch is a stream or a long poll', () => {
+test('a watch responds with a stream or with JSON', () => {
   const watches = operations.filter(({ tags }) => tags.includes('watch'))
   expect(watches).toHaveLength(2)
   for (const { responses } of watches) {
@@ -123,7 +123,7 @@ test('a watch is a stream or a long poll', () => {
   }
 })
 
-test('both ways to show who one is are told of, and neither is asked for where everybody may do everything', () => {
+test('the OpenAPI document describes both ways to authenticate and requires none without authentication', () => {
   expect(document.components.securitySchemes).toMatchObject({
     token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
     certificate: { type: 'mutualTLS' },
@@ -131,7 +131,7 @@ test('both ways to show who one is are told of, and neither is asked for where e
   expect(document.security).toEqual([])
 })
 
-test('requests have an example, which is taken', async () => {
+test('every request body has an example that the service accepts', async () => {
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const [method, { operationId, requestBody }] of Object.entries(methods)) {
       if (!requestBody) continue
@@ -142,7 +142,7 @@ test('requests have an example, which is taken', async () => {
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(example),
       })
-      // Nobody leads there: what is right may be refused, but nothing is wrong with it.
+      // The groups have no leader, so a correct request may be refused, but it is never invalid.
       expect([200, 201, 404, 409], operationId).toContain(response.status)
     }
   }

@@ -1,4 +1,4 @@
-/** What the page needs of the service: itself, what changed, who asks, and a search. */
+/** Tests of what the page needs from the service: its files, the changes, the caller's identity, and the search. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ async function post(path: string, body: object): Promise<Record<string, unknown>
 const campaign = (group: string, node_id: string, more = {}) =>
   post(`${group}/campaign`, { node_id, lease_ttl_ms: 60_000, ...more })
 
-test('a browser gets the page at /, with a policy that lets nothing else run', async () => {
+test('a browser gets the page at / with a policy that lets nothing else run', async () => {
   const page = await get('/', { accept: 'text/html' })
   expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
@@ -42,7 +42,7 @@ test('a browser gets the page at /, with a policy that lets nothing else run', a
   expect(page.headers.get('set-cookie')).toBeNull()
 })
 
-test('curl gets a short text at / with the routes, each of which there is', async () => {
+test('curl gets a short text at / with routes that all exist', async () => {
   const text = await (await get('/', { accept: '*/*' })).text()
   expect(text.split('\n').length).toBeLessThan(20)
   const { paths } = (await json('/openapi.json')) as { paths: Record<string, object> }
@@ -51,7 +51,7 @@ test('curl gets a short text at / with the routes, each of which there is', asyn
   for (const path of named) expect(Object.keys(paths), path).toContain(path.replace('{id}', '{group_id}'))
 })
 
-test('the last changes of some groups are listed in order, and of others nothing', async () => {
+test('the last changes of the given groups are listed in order', async () => {
   await campaign('changes-a', 'one')
   await campaign('changes-b', 'other')
   await post('changes-a/resign', { node_id: 'one', term: 1 })
@@ -67,11 +67,11 @@ test('the last changes of some groups are listed in order, and of others nothing
   expect(await json('/v1/changes?groups=nobody')).toEqual({ changes: [] })
 })
 
-test('without authentication the caller may do everything', async () => {
+test('the caller may do everything without authentication', async () => {
   expect(await json('/v1/identity')).toEqual({ subject: 'anybody', admin: true, reader: true, expires_at_ms: null })
 })
 
-test('a search finds what is anywhere in an id, in pages', async () => {
+test('a search finds groups by any part of their id, in pages', async () => {
   for (const id of ['Find-eu-1', 'find-eu-2', 'other-find', 'unrelated']) await campaign(id, 'a')
   const ids = async (query: string) => {
     const { groups, next } = (await json(`/v1/groups?${query}`)) as { groups: { group_id: string }[]; next: string }
@@ -84,7 +84,7 @@ test('a search finds what is anywhere in an id, in pages', async () => {
   expect((await get('/v1/groups?search=')).status).toBe(400)
 })
 
-test('a listing says how many candidates there are, and who waits in line is a member at once', async () => {
+test('a listing counts the candidates, and a waiting campaign is a member at once', async () => {
   await campaign('line', 'leader')
   await campaign('line', 'loser')
   const patient = new AbortController()

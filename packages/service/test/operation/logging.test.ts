@@ -21,7 +21,7 @@ function scene() {
   return { lines, clock, tell }
 }
 
-test('a node that wins and loses all the time fills no log, and another one still has its lines', async () => {
+test('a node that wins and loses all the time does not flood the log, and other nodes are still logged', async () => {
   const { lines, clock, tell } = scene()
   for (let count = 0; count < 5_000; count++) tell('busy')
   expect(lines).toHaveLength(1_000)
@@ -35,20 +35,20 @@ test('a node that wins and loses all the time fills no log, and another one stil
   expect(lines.slice(1_002)).toHaveLength(20)
 })
 
-test('nodes without end do not fill it either', () => {
+test('many different nodes do not flood the log either', () => {
   const { lines, tell } = scene()
   for (let count = 0; count < 50_000; count++) tell(`node-${count}`)
   expect(lines).toHaveLength(10_000)
 })
 
-test('renewals have no lines and cost none', () => {
+test('renewals are not logged and do not count toward the limit', () => {
   const { lines, tell } = scene()
   for (let count = 0; count < 5_000; count++) tell('busy', 'RENEWED')
   tell('busy')
   expect(lines).toMatchObject([{ node: 'busy' }])
 })
 
-test('console and a logger of pino fit the option log of the library as they are', async () => {
+test('console and a pino logger can be used as the log option of the library', async () => {
   const lines: Line[] = []
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
   const logs: readonly Log[] = [console, logger]

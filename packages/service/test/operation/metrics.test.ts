@@ -36,7 +36,7 @@ interface Family {
   readonly samples: Sample[]
 }
 
-/** The text format by its rules, strictly: what is not understood throws. */
+/** Parses the Prometheus text format strictly. Throws on anything unexpected. */
 function parse(text: string): Map<string, Family> {
   const families = new Map<string, Family>()
   const helped = new Set<string>()
@@ -80,7 +80,7 @@ function labelsOf(text: string, line: string): Record<string, string> {
   return labels
 }
 
-/** Buckets rise, the last one holds all, and there are as many as were counted. */
+/** Checks that bucket counts increase, and that the last bucket has the total count. */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
   const series = new Map<string, Sample[]>()
   for (const sample of samples) {
@@ -110,7 +110,7 @@ function valueOf(families: Map<string, Family>, family: string, labels: Record<s
   return matching?.reduce((sum, { value }) => sum + value, 0)
 }
 
-test('what happens is counted, in text that keeps to the rules of Prometheus', async () => {
+test('the metrics count events and conform to the Prometheus text format', async () => {
   const { ask, scrape } = await start()
   const before = await scrape()
   expect(valueOf(before, 'tenure_grants_total')).toBe(0)
@@ -127,7 +127,7 @@ test('what happens is counted, in text that keeps to the rules of Prometheus', a
   await ask('/v1/groups/one/resign', { node_id: 'a', term: 1 })
   await lead('short', 'a', 20)
   const { events } = (await ask('/v1/groups/short/watch')) as { events: { leader: unknown }[] }
-  // It is told as lost when that stands on disk: from then on it is counted.
+  // The loss is emitted once it is durable, and counted from then on.
   if (events[0]?.leader !== null)
     await ask('/v1/groups/short/campaign', { node_id: 'b', lease_ttl_ms: 20, wait_ms: 5_000 })
 
@@ -151,7 +151,7 @@ test('what happens is counted, in text that keeps to the rules of Prometheus', a
   expect(after.has('nodejs_eventloop_lag_seconds')).toBe(true)
 })
 
-test('the version is shown', async () => {
+test('the metrics show the version', async () => {
   const { scrape } = await start()
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as Described
   expect((await scrape()).get('tenure_build_info')?.samples).toEqual([
@@ -163,7 +163,7 @@ interface Described {
   readonly version: string
 }
 
-test('groups that were named have series of their own', async () => {
+test('named groups have their own series', async () => {
   const { ask, scrape } = await start({ metricsGroups: ['payments', 'reports-*'] })
   const campaign = (group: string) => ask(`/v1/groups/${group}/campaign`, { node_id: 'a', lease_ttl_ms: 30_000 })
   for (const group of ['reports-a', 'secret', 'my-reports-a']) await campaign(group)
@@ -195,11 +195,11 @@ test.each([
   { metricsGroups: ['ok', ''], named: 'has ""' },
   { metricsGroups: Array.from({ length: 1_001 }, (_, index) => `g${index}`), named: 'at most 1000' },
   { metricsGroups: 'payments' as unknown as string[], named: 'must be a list of at most 1000 group ids' },
-])('what is not the id of a group or a pattern is refused: $named', async ({ metricsGroups, named }) => {
+])('metricsGroups is refused if it has an invalid group id or pattern: $named', async ({ metricsGroups, named }) => {
   await expect(start({ metricsGroups })).rejects.toThrow(named)
 })
 
-test('no label has a value that somebody sent', async () => {
+test('no label has a value that a client sent', async () => {
   const { ask, scrape } = await start()
   const told = 'somebody-s-own-word'
   await ask(`/v1/groups/${told}/campaign`, { node_id: told, lease_ttl_ms: 1_000, metadata: { told }, request_id: told })

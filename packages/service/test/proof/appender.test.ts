@@ -3,4 +3,4 @@ import { appenderExplorations, expectAppenderCovered } from '../simulation/appen
 
 const own = appenderExplorations.filter(({ by }) => by === 'npm run test:all')
 
-test.each(own)('every order of appends is sound: $name', { timeout: 900_000 }, expectAppenderCovered)
+test.each(own)('every order of appends is safe: $name', { timeout: 900_000 }, expectAppenderCovered)

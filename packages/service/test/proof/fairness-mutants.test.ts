@@ -4,7 +4,7 @@ import { loadMutant } from '../../../../test/mutants/mutant.ts'
 import { checks, moduleFiles, type Modules } from '../fairness/checks.ts'
 import { fairnessMutations } from '../fairness/mutants.ts'
 
-test.for(fairnessMutations)('$name', async ({ by, ...mutation }) => {
+test.for(fairnessMutations)('the checks of fairness catch the mutant "$name"', async ({ by, ...mutation }) => {
   const modules = await loadMutant<Modules>({ ...mutation, package: 'service' }, moduleFiles)
   const check = checks.find(({ name }) => name === by)
   expect(check, by).toBeDefined()

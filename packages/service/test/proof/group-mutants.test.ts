@@ -20,7 +20,7 @@ const files = {
 }
 
 test.for(groupMutations.map((mutation) => [mutation.name, mutation] as const))(
-  'it is noticed that %s',
+  'the checks of groups catch the mutant "%s"',
   async ([, mutation]) => {
     const check = groupChecks[mutation.caughtBy]
     if (!check) throw new Error(`There is no check "${mutation.caughtBy}".`)

@@ -8,7 +8,7 @@ import { newMachine, type Scene } from './scene.ts'
 
 /** The network between clients and replicas. */
 export interface Roads {
-  /** Chances for each message. */
+  /** The probabilities for each message. */
   lost: number
   delayed: number
   delayMs: number
@@ -17,11 +17,11 @@ export interface Roads {
 interface Belief {
   readonly term: number
   readonly ttlMs: number
-  /** On its own clock. */
+  /** By the client's own clock. */
   untilMs: number
 }
 
-/** A client that leads a group now and then, and counts what it was promised from its own sending. */
+/** A client that leads a group now and then, and counts each lease from when it sent its call. */
 export class Client {
   readonly name: string
   readonly groupId: string
@@ -35,7 +35,7 @@ export class Client {
   #lastTerm = 0
   #attempts = 0
   #preferred: { current: ReplicaProcess } | undefined
-  /** Of active replicas, as far as it was told. Undefined: it tells nobody. */
+  /** The highest term of an active replica that the client has seen. Undefined: the client does not send terms. */
   #highestTerm: number | undefined
 
   constructor(
@@ -61,7 +61,7 @@ export class Client {
     void this.#live()
   }
 
-  /** The term that it leads in, by its own clock. */
+  /** The term in which the client leads by its own clock. */
   believes(): number | undefined {
     const isOver = !this.#belief || this.machine.state === 'dead' || this.#nowMs >= this.#belief.untilMs
     return isOver ? undefined : this.#belief?.term
@@ -124,7 +124,7 @@ export class Client {
     else this.#belief = undefined
   }
 
-  /** Of a term in which it believes no more: whatever the answer is, it does not again. */
+  /** Renews a term that the client no longer believes in. Whatever the answer is, it does not believe in it again. */
   async #renewStale(): Promise<void> {
     if (this.#lastTerm > 0) await this.#sendRenewal(this.#lastTerm, 1_000)
   }
@@ -158,13 +158,13 @@ export class Client {
     })
   }
 
-  /** What it may rely on of a duration: its own clock may be slow, and the replica's fast. */
+  /** The part of a duration that the client may rely on: its own clock may be slow, and the replica's clock fast. */
   #counted(ttlMs: number): number {
     const { driftRatio } = this.#scene
     return (ttlMs * (1 - driftRatio)) / (1 + driftRatio)
   }
 
-  /** Undefined: no answer, or none that says anything. */
+  /** Resolves to undefined if there is no answer, or no meaningful one. */
   #ask(
     call: Operation['call'],
     ask: (groups: LocalGroups) => MaybePromise<GroupStanding>,

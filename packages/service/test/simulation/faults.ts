@@ -30,7 +30,7 @@ export const faultKinds = [
 export type FaultKind = (typeof faultKinds)[number]
 export type FaultCounts = Partial<Record<FaultKind, number>>
 
-/** The processes of a world, and how another one takes the place of each. */
+/** The processes of a world, and how to replace each of them. */
 export interface Cast {
   readonly replicas: readonly { current: ReplicaProcess }[]
   readonly clients: { current: Client }[]
@@ -39,7 +39,7 @@ export interface Cast {
   replaceClient(place: { current: Client }): void
 }
 
-/** Makes things go wrong, one after another. */
+/** Injects faults, one after another. */
 export class Faults {
   readonly counts: FaultCounts = {}
   readonly #scene: Scene
@@ -65,7 +65,7 @@ export class Faults {
     })
   }
 
-  /** What was broken off goes on. */
+  /** Injects no further faults. Interruptions in progress still end. */
   stop(): void {
     this.#over = true
   }
@@ -143,7 +143,7 @@ export class Faults {
     }
   }
 
-  /** The active one in most cases: there is most to lose. */
+  /** Usually the active replica, because it has the most to lose. */
   #victim(): { current: ReplicaProcess } | undefined {
     const { random } = this.#scene
     const running = this.#cast.replicas.filter(({ current }) => current.machine.state === 'running')

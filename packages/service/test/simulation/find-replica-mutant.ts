@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
 import type { ReplicaMutant } from './replica-mutants.ts'
 
-/** The simulation must find every planted mistake within so many worlds. */
+/** The simulation must find every mutant within this many worlds. */
 const seeds = 100
 
-/** Lets replicas run with a mistake in them until an invariant breaks, which it must. */
+/** Runs replicas with a mutation until an invariant breaks, which it must. */
 export async function expectReplicasFind(mutation: ReplicaMutant): Promise<void> {
   const { simulation } = await loadMutant<{ simulation: typeof import('./index.ts') }>(mutation, {
     simulation: '../../service/test/simulation/index.ts',

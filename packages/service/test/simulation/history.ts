@@ -2,10 +2,10 @@ import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
 import type { World } from '../../../tenure/src/simulation/world.ts'
 import { unexplained, type Operation } from '../linearizable.ts'
 
-/** How much later than the last that was heard of it a call may still take effect. */
+/** How much later than its last sign of progress a call may still take effect. */
 const lateMs = 20_000
 
-/** What a run has seen. One that saw none of something proves nothing about it. */
+/** What a run has covered. A run with a count of zero proves nothing about that case. */
 export interface Counts {
   grants: number
   renewals: number
@@ -21,16 +21,16 @@ export interface Counts {
   tailsLost: number
 }
 
-/** An operation as it goes on. */
+/** An operation in progress. */
 export interface Recorded {
   operation: Operation
-  /** Its request never arrived. */
+  /** Whether its request never arrived. */
   isLost: boolean
-  /** When somebody last worked on it. */
+  /** When a replica last worked on it. */
   untilMs: number
 }
 
-/** Everything that clients asked and were told, and the invariants over it. */
+/** Everything that clients asked and received, and the invariants over it. */
 export class History {
   readonly violations: string[] = []
   readonly counts: Counts = {
@@ -47,9 +47,9 @@ export class History {
     reignsSuperseded: 0,
     tailsLost: 0,
   }
-  /** Confirmed data were lost: what was answered may be gone. */
+  /** Whether confirmed data was lost, so that earlier answers may no longer hold. */
   isLossy = false
-  /** When somebody in each group was last confirmed. */
+  /** When a holder in each group was last confirmed. */
   readonly servedAtMs = new Map<string, number>()
   readonly #world: World
   readonly #timeline: Timeline
@@ -69,7 +69,7 @@ export class History {
     return recorded
   }
 
-  /** Terms rise, and one belongs to one candidacy, in the order in which replicas grant them. */
+  /** Terms increase, and each belongs to one candidacy, in the order in which replicas grant them. */
   granted(groupId: string, term: number, attempt: string): void {
     const known = this.#grants.get(groupId) ?? { term: 0, attempts: new Map<number, string>() }
     this.#grants.set(groupId, known)
@@ -81,7 +81,7 @@ export class History {
     known.term = Math.max(known.term, term)
   }
 
-  /** Nobody but one believes in a group. */
+  /** At most one client believes that it leads a group. */
   inspect(
     clients: readonly { readonly name: string; readonly groupId: string; believes(): number | undefined }[],
   ): void {

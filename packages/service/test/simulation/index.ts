@@ -1,4 +1,6 @@
-/** Replicas in virtual time: real replicas, journals, groups and electors, clients that count by themselves, and faults. */
+/**
+ * Replicas in virtual time: real replicas, journals, groups, and electors, clients with their own clocks, and faults.
+ */
 import { Random } from '../../../tenure/src/simulation/random.ts'
 import { Timeline } from '../../../tenure/src/simulation/timeline.ts'
 import { World } from '../../../tenure/src/simulation/world.ts'
@@ -8,18 +10,18 @@ import { History, type Counts } from './history.ts'
 import { ReplicaProcess } from './replica-process.ts'
 import { leaseStores, newServer, type LeaseStoreKind, type Scene } from './scene.ts'
 
-/** What to simulate. What is left out is drawn by the seed. */
+/** The options of a simulation. The seed determines whatever is left out. */
 export interface ReplicasOptions {
   readonly seed: number
-  /** Of virtual time. Default: 5. */
+  /** The duration in virtual minutes. Default: 5. */
   readonly minutes?: number
   readonly replicas?: number
   readonly leases?: LeaseStoreKind
   readonly faults?: readonly FaultKind[]
   readonly faultEveryMs?: number
-  /** Calls tell which terms of active replicas were seen. */
+  /** Whether calls carry the highest term of an active replica that the client has seen. */
   readonly tellsTerms?: boolean
-  /** How likely it is that a client that does not lead renews the term in which it did. Default: 0.1. */
+  /** The probability that a client that does not lead renews its last term. Default: 0.1. */
   readonly stale?: number
 }
 
@@ -33,7 +35,7 @@ export interface ReplicasReport {
 
 const leaseMs = 3_000
 const groupIds = ['group-a', 'group-b', 'group-c', 'group-d']
-/** After the last fault: every lease and every hold is over, and all that was late has come. */
+/** The time after the last fault in which every lease and every hold expires, and every late message arrives. */
 const quietMs = 60_000
 
 export async function simulateReplicas(options: ReplicasOptions): Promise<ReplicasReport> {
@@ -50,7 +52,7 @@ export async function simulateReplicas(options: ReplicasOptions): Promise<Replic
     tellsTerms: options.tellsTerms ?? random.chance(0.3),
     stale: options.stale ?? 0.1,
   })
-  // A lost tail makes all that was answered before doubtful: most worlds do without.
+  // A data loss makes all earlier answers doubtful, so most worlds do without one.
   const drawn = random.chance(0.8) ? faultKinds.filter((kind) => kind !== 'lost-tail') : faultKinds
   const faults = new Faults(scene, cast, {
     kinds: options.faults ?? drawn,
@@ -91,7 +93,9 @@ function castOf(scene: Scene, { replicas, ...habits }: { replicas: number; tells
   }
 }
 
-/** Without faults one replica is active and every group is served. Then all stop, and leave nothing behind. */
+/**
+ * Without faults, one replica is active and every group is served. Then all replicas stop and leave no timers behind.
+ */
 async function calmDown(scene: Scene, cast: Cast, inspect: () => boolean): Promise<void> {
   const { world, history } = scene
   await world.runUntil(world.nowMs + quietMs, inspect)

@@ -1,7 +1,7 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import type { ReplicasOptions } from './index.ts'
 
-/** A planted mistake of a replica, or of what it works with, and the circumstances that bring it to light. */
+/** A mutant of a replica or of its collaborators, and the options that expose it. */
 export interface ReplicaMutant extends Mutation {
   readonly in?: Omit<ReplicasOptions, 'seed'>
 }
@@ -9,21 +9,21 @@ export interface ReplicaMutant extends Mutation {
 const service = { package: 'service' as const }
 const driver = { ...service, file: 'groups/group-driver.ts' }
 const question = 'if (!this.#authority.isProven()) return this.#after(this.#authority.soon(), ask)'
-/** A replica that stood still finds calls in its sockets before it finds out about itself. */
+/** A replica that was paused finds calls in its sockets before it notices the pause. */
 const halts = { faults: ['pause', 'sleep'], faultEveryMs: 5_000, tellsTerms: false } as const
 const losses = { faults: ['lost-tail', 'crash', 'pause', 'stop'], faultEveryMs: 3_000 } as const
 
 export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...driver,
-    name: 'confirm a renewal without asking whether it leads',
+    name: 'a renewal is confirmed without a check of the authority',
     find: question,
     replace: question.replace('if (', 'if (!ask.overtakes && '),
     in: halts,
   },
   {
     ...driver,
-    name: 'refuse without asking whether it leads',
+    name: 'a call is refused without a check of the authority',
     find: question,
     replace: '',
     also: [
@@ -41,7 +41,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   },
   {
     ...driver,
-    name: 'answer a read without asking whether it leads',
+    name: 'a read is answered without a check of the authority',
     find: question,
     replace: question.replace('if (', 'if (ask.judge !== rules.judgeExpiry && '),
     in: halts,
@@ -49,7 +49,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'storage/storage.ts',
-    name: 'append without comparing the head',
+    name: 'a batch is appended without a comparison of the head',
     find: "isSameHead(found, expected) ? 'write' : 'fenced'",
     replace: "isSameHead(found, expected) || expected ? 'write' : 'fenced'",
     in: { faults: ['late', 'slow-load'], faultEveryMs: 1_000 },
@@ -57,7 +57,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'replication/active-term.ts',
-    name: 'load before the swap',
+    name: 'a replica loads before the swap',
     find: 'const head = await this.#takeOver()',
     replace: `const early: (readonly FoundGroup[])[] = []
       for await (const page of (await this.#storage.load()).pages) early.push(page)
@@ -76,7 +76,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'groups/rules.ts',
-    name: 'honour the last duration instead of the longest promised',
+    name: 'the last duration is honored instead of the longest promised one',
     find: 'const promisedMs = Math.max(lease.promisedMs, extendByMs)',
     replace: 'const promisedMs = extendByMs',
     in: { faults: ['stop', 'crash'], faultEveryMs: 5_000 },
@@ -84,7 +84,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'storage/journal.ts',
-    name: 'settle by reading',
+    name: 'a batch is settled by reading',
     find: 'const sending = next(',
     replace: `const { open } = this.#state
       const { batch } = open ? await this.#storage.head() : this.#state.head
@@ -95,14 +95,14 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'storage/appender.ts',
-    name: 'send a new batch after an unsettled one',
+    name: 'a new batch is sent after an unsettled one',
     find: 'if (open) {',
     replace: 'if (open && !open) {',
   },
   {
     ...service,
     file: 'replication/data-loss.ts',
-    name: 'take a lost tail for nothing',
+    name: 'a data loss is ignored',
     find: 'if (!lacks) return',
     replace: 'if (!lacks || lacks) return',
     in: losses,
@@ -110,7 +110,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'replication/data-loss.ts',
-    name: 'forget at the next failover that confirmed data were lost',
+    name: 'a data loss is forgotten at the next failover',
     find: 'if (!lacks) return { incarnation }',
     replace: 'if (!lacks) return { incarnation, heldMs: undefined }',
     in: losses,

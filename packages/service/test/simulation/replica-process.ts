@@ -7,15 +7,15 @@ import { newMachine, type Scene } from './scene.ts'
 
 const policy = { minTtlMs: 500, maxTtlMs: 8_000 }
 
-/** One process of a replica: it ends with its machine, and another takes its place. */
+/** One process of a replica. It ends with its machine, and another one takes its place. */
 export class ReplicaProcess {
   readonly name: string
   readonly machine: Machine
   readonly link: Link
   readonly replica: Replica
-  /** Those of its newest reign, even if it is over: a call may reach them at any time. */
+  /** The groups of its newest active term, even if that is over: a call may reach them at any time. */
   groups: LocalGroups | undefined
-  /** Of that reign. */
+  /** The newest active term. */
   term = 0
   isStopping = false
   readonly #scene: Scene

@@ -3,7 +3,7 @@ import { simulateReplicas, type ReplicasReport } from './index.ts'
 
 type Seen = Record<string, number>
 
-/** Runs worlds with everything going wrong, and asserts that nothing did, and that enough was seen. */
+/** Runs worlds with every kind of fault, and asserts that no invariant broke and that enough was covered. */
 export async function runWorlds(firstSeed: number, worlds: number): Promise<void> {
   const seen: Seen = {}
   for (let seed = firstSeed; seed < firstSeed + worlds; seed += 1) {
@@ -11,7 +11,7 @@ export async function runWorlds(firstSeed: number, worlds: number): Promise<void
     expect(report.ok, String(report)).toBe(true)
     add(seen, report)
   }
-  // Worlds that saw none of these would prove nothing about them.
+  // Worlds without these events would prove nothing about them.
   const least: Seen = {
     served: 10,
     reignsLost: 5,

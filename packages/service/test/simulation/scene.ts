@@ -13,11 +13,11 @@ import { swapStore } from '../../../tenure/src/store-kit/compare-and-swap-store.
 import type { History } from './history.ts'
 import { StorageServer } from './storage-server.ts'
 
-/** Where the active one can be elected. */
+/** The lease stores with which the active replica can be elected. */
 export const leaseStores = ['swap-watched', 'cas-polled', 'memory'] as const
 export type LeaseStoreKind = (typeof leaseStores)[number]
 
-/** What everybody in a world shares. */
+/** What all processes of a world share. */
 export interface Scene {
   readonly world: World
   readonly random: Random
@@ -28,20 +28,20 @@ export interface Scene {
   readonly server: BackendServer
 }
 
-/** A machine whose clock is off by as much as is allowed, or less. */
+/** A machine whose clock drifts by at most the allowed ratio. */
 export function newMachine({ world, random, driftRatio }: Pick<Scene, 'world' | 'random' | 'driftRatio'>): Machine {
   const off = random.chance(0.5) ? random.pick([-driftRatio, driftRatio]) : random.between(-driftRatio, driftRatio)
   return new Machine(world, random.fork(), 1 + off)
 }
 
-/** The one server of a world: records of groups, and the lease of the active one. */
+/** The one server of a world, with the records of groups and the lease of the active replica. */
 export interface BackendServer {
   readonly weather: Server
   readonly storage: StorageServer
-  /** How long it takes to load a page. */
+  /** How long it takes to load a page, in ms. */
   pageMs: number
   leases(link: Link, clock: Clock): LeaseStore
-  /** Removes the lease of the active one, as an operator would. */
+  /** Removes the lease of the active replica, as an operator would. */
   loseLeaseKey(): void
 }
 

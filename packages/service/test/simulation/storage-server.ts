@@ -21,20 +21,20 @@ const callMs = 1_500
 const pageGroups = 2
 const keptStates = 12
 
-/** The server on which the records of groups are kept, with the ways in which real ones lose data. */
+/** The server with the records of groups, which loses data in the ways in which real servers do. */
 export class StorageServer {
-  /** What everybody sees. */
+  /** The state that every reader sees. */
   #shown: State
-  /** What was confirmed last: a failover shows this. */
+  /** The last confirmed state. A failover shows this one. */
   #confirmed: State
   #past: State[] = []
-  /** Of each history, whether it had all that was confirmed in the one before. */
+  /** For each history, whether it had everything that was confirmed in the previous one. */
   readonly #histories = [true]
-  /** So many appends are shown, and reported as failed. */
+  /** The number of appends that become visible but are reported as failed. */
   cancels = 0
   readonly counts = { appends: 0, fenced: 0, cancelled: 0, failovers: 0, tailsLost: 0 }
 
-  /** Of each term of each group that was confirmed, whose it is. */
+  /** The attempt of each confirmed term of each group. */
   readonly #attempts = new Map<string, string>()
   readonly #onReuse: (what: string) => void
 
@@ -83,7 +83,7 @@ export class StorageServer {
     return 'done'
   }
 
-  /** One term belongs to one candidacy for ever, whether it was answered or not. */
+  /** A term belongs to one candidacy forever, whether it was answered or not. */
   #confirm(): void {
     this.#past = [...this.#past.slice(1 - keptStates), this.#confirmed]
     this.#confirmed = this.#shown
@@ -97,16 +97,16 @@ export class StorageServer {
     }
   }
 
-  /** Another server takes over that has all that was confirmed, and nothing else. */
+  /** Another server takes over with exactly the confirmed state. */
   failOver(): void {
     this.counts.failovers += 1
     this.#shown = this.#confirmed
     this.#histories.push(true)
   }
 
-  /** Another server takes over that lacks the newest appends, however often they were confirmed. */
+  /** Another server takes over that lacks the newest appends, although they were confirmed. */
   loseTail(random: Random): void {
-    // Who loses the same data twice may lose what was done about it.
+    // Losing the same data twice could also lose the measures taken after the first loss.
     const states = this.#past.filter(({ head }) => head.restores === this.#confirmed.head.restores)
     if (states.length === 0) return
     this.counts.tailsLost += 1
@@ -117,7 +117,7 @@ export class StorageServer {
     this.#histories.push(false)
   }
 
-  /** As a replica sees it: each call is a message there and one back, and waits no longer than its bound. */
+  /** The storage as a replica sees it: each call is a message there and one back, with a timeout. */
   through(link: Link, clock: Clock, pageMs: () => number): Storage {
     const call = <T>(apply: () => T): Promise<T> => {
       const controller = new AbortController()

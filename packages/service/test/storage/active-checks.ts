@@ -1,4 +1,4 @@
-/** What the election of the active replica must do with the head's term, on any leases. */
+/** How the election of the active replica must use the term of the head, with any lease store. */
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import type { AcquireClaim, LeaseStore } from 'tenure'
 import { memoryStore } from 'tenure/stores'
@@ -31,7 +31,7 @@ async function sceneOf(open: typeof activeStore, term: number, inner: LeaseStore
 
 export const activeChecks: readonly ActiveCheck[] = [
   {
-    name: 'where no lease is known, a candidate that knows less than the head is refused, and learns its term',
+    name: 'a candidate that knows less than the head is refused and learns the term of the head when there is no lease',
     async run(open) {
       const { store } = await sceneOf(open, 7)
       deepStrictEqual(await store.acquire(claimOf(), call), { ok: false, highestTerm: 7 })
@@ -39,7 +39,7 @@ export const activeChecks: readonly ActiveCheck[] = [
     },
   },
   {
-    name: 'a term that is granted is above that of the head',
+    name: 'a granted term is above the term of the head',
     async run(open) {
       const { store } = await sceneOf(open, 7)
       const outcome = await store.acquire(claimOf({ afterTerm: 7, expiredVersion: '' }), call)
@@ -48,7 +48,7 @@ export const activeChecks: readonly ActiveCheck[] = [
     },
   },
   {
-    name: 'a refusal shows the record, and the higher of its term and that of the head',
+    name: 'a refusal shows the record and the higher of its term and the term of the head',
     async run(open) {
       const { store, inner, raise } = await sceneOf(open, 0)
       const held = await inner.acquire(claimOf({ holder: 'b', attempt: 'b' }), call)
@@ -68,7 +68,7 @@ export const activeChecks: readonly ActiveCheck[] = [
     },
   },
   {
-    name: 'a lease that was released below the head’s term is granted above it',
+    name: 'a lease that was released below the term of the head is granted above it',
     async run(open) {
       const { store, inner } = await sceneOf(open, 7)
       const held = await inner.acquire(claimOf({ holder: 'b', attempt: 'b' }), call)
@@ -82,7 +82,7 @@ export const activeChecks: readonly ActiveCheck[] = [
     },
   },
   {
-    name: 'the same attempt gets its grant again, although the head has its term by now',
+    name: 'a repeated attempt gets its grant again after the head has its term',
     async run(open) {
       const { store, raise } = await sceneOf(open, 3)
       const first = await store.acquire(claimOf({ afterTerm: 3, expiredVersion: '' }), call)
@@ -94,7 +94,7 @@ export const activeChecks: readonly ActiveCheck[] = [
     },
   },
   {
-    name: 'a call that is given up while the head is read is never sent',
+    name: 'a call that is aborted while the head is read is never sent',
     async run(open) {
       const inner = memoryStore()
       let answer: (head: { term: number }) => void = () => {}

@@ -9,7 +9,7 @@ import { MemoryStorage } from './memory-storage.ts'
 
 test.each(activeChecks)('$name', ({ run }) => run(activeStore))
 
-describe('leases beside a storage conform', () => {
+describe('conformance of leases beside a storage', () => {
   const cases = storeConformance(() => {
     const clock = fakeClock()
     const leases = memoryStore({ clock })
@@ -25,42 +25,42 @@ describe('leases beside a storage conform', () => {
 
 const active = { package: 'service', file: 'storage/active-store.ts' } as const
 
-/** Each must be noticed by the check that is named for it. */
+/** The check named by `by` must catch the mutant. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...active,
-    name: 'grant whatever the head’s term is',
+    name: 'a grant ignores the term of the head',
     find: 'if (claim.afterTerm < term) {',
     replace: 'if (claim.afterTerm < 0) {',
-    by: 'where no lease is known, a candidate that knows less than the head is refused, and learns its term',
+    by: 'a candidate that knows less than the head is refused and learns the term of the head when there is no lease',
   },
   {
     ...active,
-    name: 'report the term of the leases alone',
+    name: 'a refusal reports only the term of the leases',
     find: 'Math.max(term, outcome.highestTerm)',
     replace: 'outcome.highestTerm',
-    by: 'a refusal shows the record, and the higher of its term and that of the head',
+    by: 'a refusal shows the record and the higher of its term and the term of the head',
   },
   {
     ...active,
-    name: 'refuse the same attempt once the head was swapped',
+    name: 'a repeated attempt is refused once the head was swapped',
     find: 'if (record?.attempt !== claim.attempt) return',
     replace: 'if (record !== null) return',
-    by: 'the same attempt gets its grant again, although the head has its term by now',
+    by: 'a repeated attempt gets its grant again after the head has its term',
   },
   {
     ...active,
-    name: 'go on with a call that was given up',
+    name: 'an aborted call continues',
     find: 'await leases.acquire(claim, call)',
     replace: 'await leases.acquire(claim, { signal: new AbortController().signal })',
     also: [
       { file: active.file, find: 'await untilAborted(call.signal, storage.head())', replace: 'await storage.head()' },
     ],
-    by: 'a call that is given up while the head is read is never sent',
+    by: 'a call that is aborted while the head is read is never sent',
   },
 ]
 
-test.each(mutations)('leases with the mistake "$name" are found out', async ({ by, ...mutation }) => {
+test.each(mutations)('the checks of the active store catch the mutant "$name"', async ({ by, ...mutation }) => {
   const mutant = await loadMutant<{ active: typeof import('../../src/storage/active-store.ts') }>(mutation, {
     active: '../../service/src/storage/active-store.ts',
   })

@@ -34,7 +34,7 @@ function memoryWorld(storage: MemoryStorage): Required<StorageWorld> {
     writes: async () => storage.writes,
     faulty: async () => ({
       storage,
-      // Of a batch in memory there are no parts.
+      // A batch in memory has no parts.
       suffer: (fault) => storage.faults.splice(0, Infinity, ...(fault ? [fault === 'torn' ? 'lost' : fault] : [])),
       deliver: async () => storage.deliver(),
     }),
@@ -45,15 +45,15 @@ function memoryWorld(storage: MemoryStorage): Required<StorageWorld> {
   }
 }
 
-describe('a data directory', () => {
+describe('LMDB storage', () => {
   test.each(casesFor(['writes']))('$name', async ({ run }) => run((await lmdbWorld()) as Required<StorageWorld>))
 })
 
-describe('a storage in memory', () => {
+describe('memory storage', () => {
   test.each(conformanceCases)('$name', async ({ run }) => run(memoryWorld(new MemoryStorage())))
 })
 
-/** Storages with one mistake each, and the case that must notice it. */
+/** Storages with one mutation each, and the case that must catch it. */
 const mistakes: readonly { name: string; by: string; storage: () => MemoryStorage }[] = [
   {
     name: 'compares nothing',
@@ -92,8 +92,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'fences a batch that is there',
-    by: 'the same batch again is done, and changes nothing',
+    name: 'fences a stored batch',
+    by: 'a repeated batch is done and changes nothing',
     storage: () =>
       new (class extends MemoryStorage {
         protected override apply(expected: StorageHead, batch: Batch): Appended {
@@ -102,8 +102,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'takes every batch that it has seen for done',
-    by: 'the same batch again is fenced once another followed, and brings nothing back',
+    name: 'reports every batch that it has seen as done',
+    by: 'a repeated batch is fenced once another batch followed, and changes nothing',
     storage: () =>
       new (class extends MemoryStorage {
         readonly #seen = new Set<string>()
@@ -115,7 +115,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'merges a record into the one before',
+    name: 'merges a record into the previous one',
     by: 'a record is replaced as a whole',
     storage: () =>
       new (class extends MemoryStorage {
@@ -127,7 +127,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'writes the groups without the head',
-    by: 'a batch that follows the head is done: its groups and its head are there, and nothing else',
+    by: 'a batch that follows the head writes exactly its groups and its head',
     storage: () =>
       new (class extends MemoryStorage {
         protected override put({ groups }: Batch): void {
@@ -137,7 +137,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'writes the head without the last group',
-    by: 'a batch that follows the head is done: its groups and its head are there, and nothing else',
+    by: 'a batch that follows the head writes exactly its groups and its head',
     storage: () =>
       new (class extends MemoryStorage {
         protected override put({ head, groups }: Batch): void {
@@ -146,8 +146,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'forgets with which batch a group was written',
-    by: 'a batch that follows the head is done: its groups and its head are there, and nothing else',
+    name: 'forgets the seq of each group',
+    by: 'a batch that follows the head writes exactly its groups and its head',
     storage: () =>
       new (class extends MemoryStorage {
         override async load(): Promise<Loaded> {
@@ -158,8 +158,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'loads its first page alone',
-    by: 'of many groups each is found once',
+    name: 'loads only its first page',
+    by: 'each of many groups is loaded once',
     storage: () =>
       new (class extends MemoryStorage {
         protected override async *pages(groups: readonly FoundGroup[]): AsyncGenerator<readonly FoundGroup[]> {
@@ -168,8 +168,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'moves its head at a check',
-    by: 'a check leaves everything as it was',
+    name: 'moves its head during a check',
+    by: 'a check changes nothing',
     storage: () =>
       new (class extends MemoryStorage {
         override async check(): Promise<void> {
@@ -178,8 +178,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'begins where another has begun',
-    by: 'of several that find no data one begins them, however late another comes',
+    name: 'initializes data that another process has initialized',
+    by: 'only one of several processes initializes the data, however late another one arrives',
     storage: () =>
       new (class extends MemoryStorage {
         override beginAgain(): void {
@@ -188,16 +188,16 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'settles by looking',
-    by: 'the same batch again is confirmed by a write, not by a look',
+    name: 'settles a batch by reading',
+    by: 'a repeated batch is confirmed by a write, not by a read',
     storage: () =>
       new (class extends MemoryStorage {
         protected override confirm(): void {}
       })(),
   },
   {
-    name: 'reads each page when it is asked for',
-    by: 'what is loaded while another appends is of one moment, or there is an error',
+    name: 'reads each page only when it is requested',
+    by: "a load during another process's append is of one moment or fails",
     storage: () =>
       new (class extends MemoryStorage {
         protected override async *pages(groups: readonly FoundGroup[]): AsyncGenerator<readonly FoundGroup[]> {
@@ -206,8 +206,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'applies what is late, whatever the head is by then',
-    by: 'an append that arrives after another was done changes nothing',
+    name: 'applies a late batch whatever the head is by then',
+    by: 'an append that arrives after another one was done changes nothing',
     storage: () =>
       new (class extends MemoryStorage {
         readonly #given: Batch[] = []
@@ -223,7 +223,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'writes a part of a torn batch',
-    by: 'an append that is torn is there as a whole or not at all',
+    by: 'a torn append takes effect as a whole or not at all',
     storage: () =>
       new (class extends MemoryStorage {
         override async append(expected: StorageHead, batch: Batch): Promise<Appended> {
@@ -233,8 +233,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'takes a batch that was carried out for one that never was',
-    by: 'an append that is carried out unheard rejects: nothing takes its place, and the same again is done',
+    name: 'treats a batch that took effect as one that did not',
+    by: 'an append that took effect without an answer rejects, cannot be replaced, and is done when repeated',
     storage: () =>
       new (class extends MemoryStorage {
         protected override isAt(head: StorageHead): boolean {
@@ -244,7 +244,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'does not notice another history',
-    by: 'the same data in another history of the server are noticed',
+    by: 'a copy of the data in another history of the server is noticed',
     storage: () =>
       new (class extends MemoryStorage {
         override async history() {
@@ -253,8 +253,8 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'tells no groups apart whose names differ in capitals',
-    by: 'any name is the name of a group of its own',
+    name: 'does not distinguish groups whose names differ only in case',
+    by: 'each distinct name is a distinct group',
     storage: () =>
       new (class extends MemoryStorage {
         protected override put({ head, groups }: Batch): void {
@@ -264,7 +264,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
 ]
 
-test.each(mistakes)('a storage that $name is found out', async ({ by, storage }) => {
+test.each(mistakes)('the conformance cases catch a storage that $name', async ({ by, storage }) => {
   const found = conformanceCases.find(({ name }) => name === by)
   expect(found, by).toBeDefined()
   await expect(found?.run(memoryWorld(storage()))).rejects.toThrow()

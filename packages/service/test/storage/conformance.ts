@@ -1,18 +1,18 @@
-/** What every storage of groups must do: see src/storage/storage.ts. */
+/** What every storage of groups must do. See src/storage/storage.ts. */
 import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
 import type { Batch, GroupRecord, KeptGroup, Storage, StorageHead } from '../../src/storage/storage.ts'
 import { batchAfter, read } from './data.ts'
 
-/** A storage without data, and the way to the next process on it. What one cannot do is left out. */
+/** A storage without data, and the means to open it again. Abilities that a storage lacks are left out. */
 export interface StorageWorld {
   readonly storage: Storage
-  /** Closes it, and opens the same data. */
+  /** Closes the storage and opens the same data again. */
   reopen(): Promise<Storage>
-  /** Another process on the same data, at the same time. */
+  /** Opens the same data in another process at the same time. */
   another?(): Promise<Storage>
-  /** Data that do not exist yet, and a process that wanted to begin them, of which nothing has arrived. */
+  /** Data that does not exist yet, and a process whose attempt to initialize it has not arrived. */
   beginLate?(): Promise<{ open(): Promise<Storage>; deliver(): Promise<unknown> }>
-  /** A number that rises with everything that is made durable. */
+  /** A number that increases with every durable write. */
   writes?(): Promise<number>
   /** Another process on the same data, behind a network that fails. */
   faulty?(): Promise<FaultyStorage>
@@ -21,27 +21,27 @@ export interface StorageWorld {
 }
 
 /**
- * What becomes of a batch: `lost` does not arrive, `unheard` is carried out without an answer, `late` arrives when
- * {@link FaultyStorage.deliver} is called, of `torn` only a part arrives. Nobody hears of any.
+ * The fate of a batch: `lost` does not arrive, `unheard` takes effect without an answer, `late` arrives when {@link
+ * FaultyStorage.deliver} is called, and of `torn` only a part arrives. None of them is answered.
  */
 export type Fault = 'lost' | 'unheard' | 'late' | 'torn'
 
 export interface FaultyStorage {
   readonly storage: Storage
-  /** From now on. Without a fault all is as it should be. */
+  /** Sets the fault from now on. Without a fault, the network works. */
   suffer(fault?: Fault): void
-  /** Lets arrive what is late, and resolves when it was carried out. */
+  /** Delivers late batches, and resolves when they have taken effect. */
   deliver(): Promise<unknown>
 }
 
 export interface ConformanceCase {
   readonly name: string
-  /** Without these it does not apply. */
+  /** The abilities that the case needs. */
   readonly needs?: readonly (keyof StorageWorld)[]
   run(world: Required<StorageWorld>): Promise<void>
 }
 
-/** The cases that apply to a world that can do this. */
+/** The cases that apply to a world with these abilities. */
 export function casesFor(abilities: readonly (keyof StorageWorld)[]): readonly ConformanceCase[] {
   return conformanceCases.filter(({ needs = [] }) => needs.every((need) => abilities.includes(need)))
 }
@@ -70,7 +70,7 @@ async function contentOf(storage: Storage): Promise<Record<string, [GroupRecord,
   return content
 }
 
-/** Appends to the newest head, and returns the head after it. */
+/** Appends to the newest head and returns the head after it. */
 async function appended(
   storage: Storage,
   groups: Record<string, GroupRecord>,
@@ -86,7 +86,7 @@ async function appended(
   return batch.head
 }
 
-/** Appends all of it, in as many batches as it takes. */
+/** Appends all groups in as many batches as it takes. */
 async function appendedAll(storage: Storage, groups: readonly KeptGroup[]): Promise<void> {
   const { groups: most } = storage.maxBatch
   for (let from = 0; from < groups.length; from += Math.min(most, groups.length)) {
@@ -95,7 +95,7 @@ async function appendedAll(storage: Storage, groups: readonly KeptGroup[]): Prom
   }
 }
 
-/** A batch that suffered something, on a head, and a network that works again. */
+/** Appends a batch with a fault, and restores the network afterwards. */
 async function suffered({ faulty }: Required<StorageWorld>, fault: Fault) {
   const { storage, suffer, deliver } = await faulty()
   const head = await appended(storage, { a: { term: 1 }, b: { term: 1 } })
@@ -109,7 +109,7 @@ async function suffered({ faulty }: Required<StorageWorld>, fault: Fault) {
 
 const before = { a: [{ term: 1 }, 1], b: [{ term: 1 }, 1] }
 
-/** What is there after that batch. */
+/** The content after that batch. */
 const after = ({ groups }: Batch) => ({
   ...before,
   ...Object.fromEntries(groups.map(({ id, record }) => [id, [record, 2]])),
@@ -117,7 +117,7 @@ const after = ({ groups }: Batch) => ({
 
 export const conformanceCases: readonly ConformanceCase[] = [
   {
-    name: 'begins at seq 0 without groups, with a name and a secret',
+    name: 'a new storage begins at seq 0 without groups, with a cluster id and a secret',
     async run({ storage }) {
       const head = await storage.head()
       strictEqual(head.seq, 0)
@@ -128,7 +128,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a batch that follows the head is done: its groups and its head are there, and nothing else',
+    name: 'a batch that follows the head writes exactly its groups and its head',
     async run({ storage }) {
       const first = await appended(storage, { a: { term: 1 }, b: { term: 2 } })
       deepStrictEqual(await storage.head(), first)
@@ -174,7 +174,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   })),
   {
-    name: 'once another took the head to a higher term, its predecessor is fenced',
+    name: 'a former active replica is fenced once another one took the head to a higher term',
     async run({ storage }) {
       const before = await appended(storage, { a: { term: 1 } })
       const swap = batchAfter(before, [], { term: before.term + 1 })
@@ -185,7 +185,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'the same batch again is done, and changes nothing',
+    name: 'a repeated batch is done and changes nothing',
     async run({ storage }) {
       const head = await storage.head()
       const batch = batchAfter(head, [{ id: 'a', record: { term: 1 } }])
@@ -197,7 +197,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'the same batch again is fenced once another followed, and brings nothing back',
+    name: 'a repeated batch is fenced once another batch followed, and changes nothing',
     async run({ storage }) {
       const head = await storage.head()
       const batch = batchAfter(head, [{ id: 'a', record: { term: 1 } }])
@@ -209,7 +209,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'of two batches on one head the second is fenced: an empty one gives the other up',
+    name: 'the second of two batches on one head is fenced, even if the first is empty',
     async run({ storage }) {
       const head = await storage.head()
       const instead = batchAfter(head, [])
@@ -220,7 +220,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'all of it is there for the next process',
+    name: 'the next process finds everything that was appended',
     async run({ storage, reopen }) {
       await appended(storage, { a: lease, b: { term: 1 } })
       const head = await appended(storage, { b: { term: 2, heldMs: 7, restores: 1 } })
@@ -232,7 +232,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'of many groups each is found once',
+    name: 'each of many groups is loaded once',
     async run({ storage }) {
       const ids = Array.from({ length: 2_345 }, (_, index) => `group-${index}`)
       await appendedAll(
@@ -245,7 +245,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a check leaves everything as it was',
+    name: 'a check changes nothing',
     async run({ storage }) {
       const head = await appended(storage, { a: { term: 1 } })
       await storage.check()
@@ -254,7 +254,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'the same batch again is confirmed by a write, not by a look',
+    name: 'a repeated batch is confirmed by a write, not by a read',
     needs: ['writes'],
     async run({ storage, writes }) {
       const head = await storage.head()
@@ -275,7 +275,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'any name is the name of a group of its own',
+    name: 'each distinct name is a distinct group',
     async run({ storage }) {
       const ids = [
         'a',
@@ -316,7 +316,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a batch is done that has as much in it as the storage says',
+    name: 'a batch of the maximum size is done',
     async run({ storage }) {
       const { groups: most, bytes } = storage.maxBatch
       const count = Math.min(most, 1_000)
@@ -331,7 +331,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'of several that find no data one begins them, however late another comes',
+    name: 'only one of several processes initializes the data, however late another one arrives',
     needs: ['beginLate'],
     async run({ beginLate }) {
       const { open, deliver } = await beginLate()
@@ -346,11 +346,11 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'what is loaded while another appends is of one moment, or there is an error',
+    name: "a load during another process's append is of one moment or fails",
     needs: ['another'],
     async run({ storage, another }) {
       const ids = Array.from({ length: 700 }, (_, index) => `group-${1_000 + index}`)
-      // Large ones: more than two pages of them, of which one is read ahead.
+      // The groups are large, so that there are more than two pages, of which one is read ahead.
       const carry = 'x'.repeat(4_000)
       const groups = (term: number) => ids.map((id) => ({ id, record: { term, carry } }))
       await appendedAll(storage, groups(1))
@@ -371,7 +371,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'what another process appended fences this one',
+    name: 'an append of another process fences this one',
     needs: ['another'],
     async run({ storage, another }) {
       const head = await appended(storage, { a: { term: 1 } })
@@ -384,7 +384,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'an append that is lost rejects, and an empty one takes its place',
+    name: 'a lost append rejects, and an empty batch takes its place',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, batch } = await suffered(world, 'lost')
@@ -396,7 +396,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'an append that is carried out unheard rejects: nothing takes its place, and the same again is done',
+    name: 'an append that took effect without an answer rejects, cannot be replaced, and is done when repeated',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, batch } = await suffered(world, 'unheard')
@@ -407,7 +407,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'an append that arrives after another was done changes nothing',
+    name: 'an append that arrives after another one was done changes nothing',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, deliver } = await suffered(world, 'late')
@@ -421,7 +421,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'an append that arrives late, and again, is carried out once',
+    name: 'an append that arrives late and is repeated takes effect once',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, batch, deliver } = await suffered(world, 'late')
@@ -434,7 +434,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'an append that is torn is there as a whole or not at all',
+    name: 'a torn append takes effect as a whole or not at all',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, batch } = await suffered(world, 'torn')
@@ -444,7 +444,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'the same data in another history of the server are noticed',
+    name: 'a copy of the data in another history of the server is noticed',
     needs: ['replaced'],
     async run({ storage, replaced }) {
       const first = await storage.head()

@@ -1,4 +1,4 @@
-/** Data directories, written and read without a service. */
+/** Data directories that are written and read without a service. */
 import { randomUUID } from 'node:crypto'
 import { LmdbStorage, type LmdbStorageOptions } from '../../src/storage/lmdb-storage.ts'
 import type { Batch, FoundGroup, KeptGroup, Storage, StorageHead } from '../../src/storage/storage.ts'
@@ -12,14 +12,14 @@ export function batchAfter(head: StorageHead, groups: readonly KeptGroup[], more
   return { head: { ...head, seq: head.seq + 1, batch: randomUUID(), ...more }, groups }
 }
 
-/** Appends all of it in one batch. */
+/** Appends all groups in one batch. */
 export async function write(storage: Storage, ...groups: KeptGroup[]): Promise<void> {
   const head = await storage.head()
   const appended = await storage.append(head, batchAfter(head, groups))
   if (appended !== 'done') throw new Error(appended)
 }
 
-/** All that is kept. */
+/** All stored groups. */
 export async function read(storage: Storage): Promise<FoundGroup[]> {
   const found: FoundGroup[] = []
   for await (const page of (await storage.load()).pages) found.push(...page)

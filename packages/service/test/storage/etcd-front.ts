@@ -4,11 +4,11 @@ import { connect, type AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { Fault } from './conformance.ts'
 
-/** In front of a member of etcd: what is written there can be lost, torn, late, or done without an answer. */
+/** A proxy in front of a member of etcd. Writes through it can be lost, torn, late, or unanswered. */
 export interface EtcdFront {
   readonly url: string
   fault: Fault | undefined
-  /** Lets arrive what is late, and resolves when it was carried out. */
+  /** Delivers late writes, and resolves when they have taken effect. */
   deliver(): Promise<void>
 }
 

@@ -10,7 +10,7 @@ import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { StorageWorld } from './conformance.ts'
 import { startEtcdFront } from './etcd-front.ts'
 
-/** The storage itself, or one with a mistake in it. */
+/** The storage modules, or those of a mutant. */
 export interface EtcdStorages {
   readonly EtcdServer: typeof EtcdServer
   readonly ServerStorage: Pick<typeof ServerStorage, 'open'>
@@ -20,7 +20,7 @@ export interface EtcdPlace extends EtcdAt {
   readonly prefix: string
 }
 
-/** Opens what is kept there, until the end of the test. */
+/** Opens the data at this place until the end of the test. */
 export async function openEtcd(
   storages: EtcdStorages,
   { url, prefix }: EtcdPlace,
@@ -33,7 +33,7 @@ export async function openEtcd(
   return storage
 }
 
-/** Data of its own on a server. `other` is a server with another history. */
+/** New data on a server. `other` is a server with another history. */
 export async function etcdWorld(
   storages: EtcdStorages,
   server: RunningServer,

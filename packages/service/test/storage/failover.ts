@@ -1,4 +1,4 @@
-/** A PostgreSQL with a standby, and what becomes of a batch when it fails over. */
+/** A PostgreSQL with a standby, and the outcome of a batch when it fails over. */
 import { equal, deepEqual, match, rejects } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { openPostgresStatements, PostgresStatements } from 'tenure/stores/postgres'
@@ -30,8 +30,8 @@ async function openScene(parts: FailoverParts) {
 const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 
 /**
- * A journal with a batch that was shown and not confirmed. In the moment before another write would have confirmed it, the
- * server failed over and lost it.
+ * A journal with a batch that was visible but not confirmed. Just before another write would have confirmed the batch,
+ * the server failed over and lost it.
  */
 async function openRolledBack(parts: FailoverParts) {
   const { primary, table, link, cancelCommit, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
@@ -68,12 +68,15 @@ async function openRolledBack(parts: FailoverParts) {
   deepEqual(await storage.head(), head)
   equal(journal.fenced, undefined)
   const terms = async () => (await read(storage)).map(({ id, record }) => [id, record.term])
-  /** Lets the batch arrive that was lost. */
+  /** Delivers the batch that was lost. */
   const deliver = async () => lost && successor?.run(...lost)
   return { storage, head, journal, terms, deliver }
 }
 
-/** A batch that the primary confirms and the standby does not have, because of what `interrupt` does to its wait. */
+/**
+ * Checks a batch that the primary commits but the standby does not have, because `interrupt` ends the wait for the
+ * standby.
+ */
 async function checkUnreplicated(
   parts: FailoverParts,
   interrupt: (pair: Awaited<ReturnType<typeof openPair>>) => Promise<void>,
@@ -94,13 +97,13 @@ async function checkUnreplicated(
   )
   await interrupt(scene)
   equal(await outcome, 'unknown')
-  // All who read see it.
+  // Every reader sees the batch.
   deepEqual(await storage.head(), batch.head)
   await primary.kill('SIGKILL')
   await promote(standby)
   const successor = await open(standby.url)
   deepEqual(await successor.head(), head)
-  // Settled by a write: given up.
+  // The write settles the batch: it is given up.
   equal(await successor.append(head, batchAfter(head, [])), 'done')
   equal(await successor.append(head, batch), 'fenced')
   deepEqual(
@@ -110,7 +113,7 @@ async function checkUnreplicated(
 }
 
 export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => Promise<void>>> = {
-  async 'a server is refused that has a replica and does not wait for it, or that no longer waits for one'(parts) {
+  async 'a server is refused if it has a replica and does not wait for it, or no longer waits for one'(parts) {
     const { primary, table, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
     const storage = await open()
     const head = await storage.head()
@@ -125,14 +128,14 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
     await write(storage, { id: 'a', record: { term: 1 } })
     await standby.stop()
     await settle('')
-    // A failover to the one that is away would show a head that says that it was waited for.
+    // A failover to the absent standby would show a head that claims to have been replicated.
     await rejects(storage.check(), /it waited for a replica before/)
     await rejects(open(primary.url), /it waited for a replica before.*tenure restore/)
     await restoreShared({ store: `${primary.url}?table=${table}`, environment: {} })
     await storage.check()
     equal((await (await open()).head()).restores, 1)
   },
-  async 'a failover to a replica that was waited for has lost nothing'(parts) {
+  async 'a failover to a synchronous replica loses nothing'(parts) {
     const { primary, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
     const storage = await open()
     await write(storage, { id: 'a', record: { term: 1 } })
@@ -159,12 +162,12 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
       ],
     )
   },
-  'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it': (parts) =>
+  'a commit whose wait for the replica was canceled has an unknown outcome, and a failover may lose it': (parts) =>
     checkUnreplicated(parts, ({ cancelCommit }) => cancelCommit()),
-  'a commit that was released from its wait for the replica is not known to be done, and a failover may lose it': (
+  'a commit that was released from its wait for the replica has an unknown outcome, and a failover may lose it': (
     parts,
   ) => checkUnreplicated(parts, ({ releaseCommit }) => releaseCommit()),
-  async 'a server with another system identifier does not vouch for what was confirmed, even where a replica was waited for'(
+  async 'a server with another system identifier does not vouch for confirmed writes, even with a synchronous replica'(
     parts,
   ) {
     const { admin, table, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
@@ -180,7 +183,7 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
     equal((await storage.history()).isComplete, true)
     equal((await copy.history()).isComplete, false)
   },
-  async 'a batch that a failover loses just before it is confirmed ends nobody, and is given up'(parts) {
+  async 'a batch that a failover loses just before it is confirmed fences nobody and is given up'(parts) {
     const { storage, head, journal, terms, deliver } = await openRolledBack(parts)
     const written = await journal.write('b', { term: 1 })
     equal(written.head.seq, head.seq + 2)
@@ -191,12 +194,12 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
       ['b', 1],
     ])
   },
-  async 'a batch that a failover lost and that arrives after all is replaced before anything else is written'(parts) {
+  async 'a batch that a failover lost and that arrives late is replaced before anything else is written'(parts) {
     const { head, journal, terms, deliver } = await openRolledBack(parts)
     await deliver()
     deepEqual(await terms(), [['a', 2]])
     const written = await journal.write('b', { term: 1 })
-    // The batch, what replaces it, and this one: the empty one that was to take its place is not there.
+    // The batch, its replacement, and this one. The empty batch that was to take its place was not written.
     equal(written.head.seq, head.seq + 3)
     deepEqual(await terms(), [
       ['a', 1],

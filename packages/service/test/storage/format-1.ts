@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { open } from 'lmdb'
 
-/** What versions before the head was part of every commit knew of a directory. */
+/** The metadata of a directory in versions before the head was part of every commit. */
 export interface Format1 {
   readonly format?: number
   readonly restores?: number
   readonly place?: string
 }
 
-/** A data directory as those versions left it, made by their own means: nothing of the present encoding is used. */
+/** Writes a data directory as those versions did, without any code of the current encoding. */
 export async function writeFormat1(
   directory: string,
   groups: readonly { readonly id: string; readonly record: object }[],
@@ -34,7 +34,7 @@ export async function writeFormat1(
   writeFileSync(join(directory, 'lock'), `${String(noted).padStart(16, '0')}\n`, { mode: 0o600 })
 }
 
-/** The first record, as those versions read it; throws what they refused it with. */
+/** Reads the first record as those versions did. Throws their error if they would refuse it. */
 export async function readFormat1(directory: string): Promise<object> {
   const root = open({ path: join(directory, 'elections.mdb'), maxDbs: 4, encoding: 'string', readOnly: true })
   try {

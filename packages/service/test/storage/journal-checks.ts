@@ -1,4 +1,4 @@
-/** What the one who appends must do, on a storage whose answers can be lost. */
+/** What a journal must do on a storage whose answers can be lost. */
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict'
 import { ServiceError } from '../../src/errors.ts'
 import type { Journal } from '../../src/storage/journal.ts'
@@ -15,7 +15,7 @@ export type OpenJournal = (...options: ConstructorParameters<typeof Journal>) =>
 interface Scene {
   readonly storage: MemoryStorage
   readonly journal: Journal
-  /** What is kept of each group. */
+  /** The stored term of each group. */
   terms(): Promise<Record<string, number>>
 }
 
@@ -23,7 +23,7 @@ async function sceneOf(open: OpenJournal, ...faults: (Fault | undefined)[]): Pro
   const storage = new MemoryStorage()
   storage.faults.push(...faults)
   let ids = 0
-  // What memory has, whatever became of the writes.
+  // The record in memory, whatever the outcome of the writes.
   const recordNow = () => ({ term: 100 })
   const journal = open(storage, await storage.head(), { newId: () => `batch-${++ids}`, recordNow })
   const terms = async () => Object.fromEntries((await read(storage)).map(({ id, record }) => [id, record.term]))
@@ -34,7 +34,7 @@ const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 
 export const journalChecks: readonly JournalCheck[] = [
   {
-    name: 'one batch at a time, each with all that came meanwhile',
+    name: 'the journal appends one batch at a time, each with everything that arrived meanwhile',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open)
       let release = () => {}
@@ -54,7 +54,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'nobody is answered before the batch is there',
+    name: 'a write is not answered before its batch is stored',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open)
       let release = () => {}
@@ -69,7 +69,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'no batch is larger than the storage takes, in number or in bytes',
+    name: 'no batch exceeds the maximum of the storage, in groups or in bytes',
     async run(open) {
       const { storage, journal } = await sceneOf(open)
       storage.maxBatch = { groups: 3, bytes: 100 }
@@ -83,7 +83,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'a batch that was lost fails its writers at once, and is given up before the next',
+    name: 'a lost batch fails its writers at once and is given up before the next batch',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'lost')
       await rejects(journal.write('a', { term: 1 }), unavailable)
@@ -94,7 +94,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'a batch that was carried out unheard is confirmed by a write, and the next follows it',
+    name: 'a batch that took effect without an answer is confirmed by a write before the next batch',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'unheard')
       await rejects(journal.write('a', { term: 1 }), unavailable)
@@ -104,7 +104,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'what was carried out unheard is replaced by what memory has before anything else is written',
+    name: 'the records of a batch that took effect without an answer are replaced from memory before other writes',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'unheard', undefined, undefined, 'unheard', 'lost')
       storage.maxBatch = { groups: 2, bytes: Infinity }
@@ -119,7 +119,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'each write knows its place: the head of its batch, and its number in it',
+    name: 'each write reports the head of its batch and its index in it',
     async run(open) {
       const { storage, journal } = await sceneOf(open)
       const places = await Promise.all(['a', 'b', 'c'].map((id) => journal.write(id, { term: 1 })))
@@ -135,7 +135,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'a batch that arrives late changes nothing once it was given up',
+    name: 'a late batch changes nothing once it was given up',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'late')
       await rejects(journal.write('a', { term: 1, ended: 'resigned' }), unavailable)
@@ -145,7 +145,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
+    name: 'the batch that gives another one up is repeated until it is answered, and nothing else is sent',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'lost', 'unheard', 'lost')
       await rejects(journal.write('a', { term: 1 }), unavailable)
@@ -157,7 +157,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'another writer ends it for good',
+    name: 'the append of another writer ends the journal permanently',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open)
       await journal.write('a', { term: 1 })
@@ -171,9 +171,10 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'nothing more is sent after the end, whatever was under way',
+    name: 'nothing is sent after the end of the journal, whatever was in flight',
     async run(open) {
-      // What gives the batch up is fenced, the batch itself is confirmed, what was unheard is replaced, and then comes b.
+      // First the empty batch is fenced, then the batch itself is confirmed, then its records are replaced, and then b
+      // is written.
       for (const last of [2, 3, 4]) {
         const { storage, journal } = await sceneOf(open, 'unheard')
         await rejects(journal.write('a', { term: 1 }), unavailable)
@@ -203,7 +204,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'a check comes after what was asked for before',
+    name: 'a check runs after the writes that were requested before it',
     async run(open) {
       const { journal, terms } = await sceneOf(open)
       const writes = [journal.write('a', { term: 1 }), journal.write('b', { term: 1 })]

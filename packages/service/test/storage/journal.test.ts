@@ -10,85 +10,85 @@ test.each(journalChecks)('$name', ({ run }) => run(open))
 const journal = { package: 'service', file: 'storage/journal.ts' } as const
 const appender = { package: 'service', file: 'storage/appender.ts' } as const
 
-/** Each must be noticed by the check that is named for it. */
+/** The check named by `by` must catch the mutant. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...appender,
-    name: 'send a new batch after an unsettled one',
+    name: 'a new batch is sent after an unsettled one',
     find: 'if (open) {',
     replace: 'if (open && !open) {',
-    by: 'a batch that was carried out unheard is confirmed by a write, and the next follows it',
+    by: 'a batch that took effect without an answer is confirmed by a write before the next batch',
   },
   {
     ...journal,
-    name: 'settle by reading',
+    name: 'a batch is settled by reading',
     find: 'const sending = next(',
     replace: `const { open } = this.#state
       const { batch } = open ? await this.#storage.head() : this.#state.head
       if (open) this.#state = { ...this.#state, open: undefined }
       if (batch === open?.batch.head.batch) this.#state = { ...this.#state, head: open.batch.head }
       const sending = next(`,
-    by: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
+    by: 'the batch that gives another one up is repeated until it is answered, and nothing else is sent',
   },
   {
     ...appender,
-    name: 'give a batch up by another batch each time',
+    name: 'a batch is given up with a different batch each time',
     find: 'batch: isTaken ? open.batch : open.instead',
     replace: 'batch: isTaken ? open.batch : batchAfter(state, [], source)',
-    by: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
+    by: 'the batch that gives another one up is repeated until it is answered, and nothing else is sent',
   },
   {
     ...journal,
-    name: 'check the storage alone',
+    name: 'a check asks only the storage',
     find: 'await this.#sendAll(undefined)',
     replace: '',
     by: 'a check fails as long as the next write would',
   },
   {
     ...journal,
-    name: 'take a fenced batch for done',
+    name: 'a fenced batch counts as done',
     find: 'answer = await this.#storage.append(this.#state.head, batch)',
     replace: "answer = (await this.#storage.append(this.#state.head, batch)) && 'done'",
-    by: 'another writer ends it for good',
+    by: 'the append of another writer ends the journal permanently',
   },
   {
     ...journal,
-    name: 'begin a batch while another is under way',
+    name: 'a batch begins while another one is in flight',
     find: 'this.#answer(writes, await this.#append(writes))',
     replace: 'void this.#append(writes).then((failure) => this.#answer(writes, failure))',
-    by: 'one batch at a time, each with all that came meanwhile',
+    by: 'the journal appends one batch at a time, each with everything that arrived meanwhile',
   },
   {
     ...journal,
-    name: 'answer before the batch is there',
+    name: 'a write is answered before its batch is stored',
     find: 'this.#answer(writes, await this.#append(writes))',
     replace: '{ this.#answer(writes, undefined); await this.#append(writes) }',
-    by: 'nobody is answered before the batch is there',
+    by: 'a write is not answered before its batch is stored',
   },
   {
     ...appender,
-    name: 'leave what was unheard as it is',
+    name: 'unheard records are left as they are',
     find: 'withGroups(unheard, batch) :',
     replace: 'unheard :',
-    by: 'what was carried out unheard is replaced by what memory has before anything else is written',
+    by: 'the records of a batch that took effect without an answer are replaced from memory before other writes',
   },
   {
     ...journal,
-    name: 'send all that waits, however much the storage takes',
+    name: 'all pending writes are sent regardless of the maximum of the storage',
     find: 'if (count > 0 && (count === groups || left < 0)) break',
     replace: 'void groups, left',
-    by: 'no batch is larger than the storage takes, in number or in bytes',
+    by: 'no batch exceeds the maximum of the storage, in groups or in bytes',
   },
   {
     ...appender,
-    name: 'go on with what was begun after the end',
+    name: 'an unsettled batch continues after the end',
     find: 'if (over) throw over',
     replace: 'if (over && !open) throw over',
-    by: 'nothing more is sent after the end, whatever was under way',
+    by: 'nothing is sent after the end of the journal, whatever was in flight',
   },
 ]
 
-test.each(mutations)('a journal with the mistake "$name" is found out', async ({ by, ...mutation }) => {
+test.each(mutations)('the checks of the journal catch the mutant "$name"', async ({ by, ...mutation }) => {
   const mutant = await loadMutant<{ journal: typeof import('../../src/storage/journal.ts') }>(mutation, {
     journal: '../../service/src/storage/journal.ts',
   })

@@ -10,7 +10,7 @@ function newDirectory(): string {
   return directory
 }
 
-test('others run while a great many groups are read', async () => {
+test('other work runs while a great many groups are read', async () => {
   const storage = await openStorage(newDirectory())
   onTestFinished(() => storage.close())
   const record = { term: 1, node: 'a', attempt: 'x', ttl: 5_000, at: 1, carry: 'x'.repeat(200) }
@@ -25,12 +25,12 @@ test('others run while a great many groups are read', async () => {
   expect(turns).toBeGreaterThan(3)
 })
 
-test('what is under way ends before the files are closed, and nothing is written to their numbers after', async () => {
+test('pending writes end before the files are closed, and nothing is written to reused file descriptors', async () => {
   const directory = newDirectory()
   const storage = await openStorage(directory)
   const underWay = Promise.all([storage.prove(), storage.check()])
   await Promise.all([storage.close(), underWay])
-  // These get the numbers of the files that were closed.
+  // These files reuse the descriptors of the files that were closed.
   const foreign = Array.from({ length: 8 }, (_, index) => join(directory, `foreign-${index}`))
   const files = foreign.map((path) => openSync(path, 'w'))
   onTestFinished(() => files.forEach((file) => closeSync(file)))

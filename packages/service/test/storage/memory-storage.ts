@@ -10,27 +10,27 @@ import {
 } from '../../src/storage/storage.ts'
 
 /**
- * What becomes of an append: `lost` does nothing and rejects, `unheard` is carried out and rejects, `late` rejects and is
+ * The fate of an append: `lost` does nothing and rejects, `unheard` takes effect and rejects, `late` rejects and is
  * tried when {@link MemoryStorage.deliver} is called.
  */
 export type Fault = 'lost' | 'unheard' | 'late'
 
 const pageGroups = 100
 
-/** The port in memory: what outlives the process is the object itself. */
+/** The storage port in memory. The object itself outlives the simulated process. */
 export class MemoryStorage implements Storage {
   maxBatch = { groups: Infinity, bytes: Infinity }
-  /** For the next appends, in this order. */
+  /** The faults of the next appends, in order. */
   readonly faults: (Fault | undefined)[] = []
-  /** The ids of each batch that was handed in. */
+  /** The group ids of each batch that was appended. */
   readonly handedIn: string[][] = []
-  /** The most appends that were under way at once. */
+  /** The highest number of appends that were in flight at once. */
   mostUnderWay = 0
-  /** Every append waits for it. */
+  /** Every append waits for this promise. */
   gate: Promise<void> = Promise.resolve()
-  /** How often something was made durable. */
+  /** The number of durable writes. */
   writes = 0
-  /** Of the server, as it were. */
+  /** The incarnation of the simulated server. */
   incarnation = 'memory'
   #underWay = 0
   #late: (() => Appended)[] = []
@@ -66,10 +66,10 @@ export class MemoryStorage implements Storage {
     return appended
   }
 
-  /** As a process does that finds no head. */
+  /** Does what a process does that finds no head. */
   beginAgain(): void {}
 
-  /** Lets what was late arrive. */
+  /** Delivers the late appends. */
   deliver(): Appended[] {
     return this.#late.splice(0).map((arrive) => arrive())
   }

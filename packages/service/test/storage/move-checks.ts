@@ -1,4 +1,4 @@
-/** What must be so of every move, wherever from and to. */
+/** What must hold for every move, whatever the source and the target are. */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
 import type { MoveSource, MoveTarget } from '../../src/storage/move-storage.ts'
 import type { moveStorage } from '../../src/storage/move-storage.ts'
@@ -9,10 +9,10 @@ interface Closing {
   close(): Promise<unknown>
 }
 
-/** Where data can be. */
+/** A place where data can be stored. */
 export interface Place {
   readonly name: string
-  /** As a service does that begins to serve it. */
+  /** Opens the data as a service does that begins to serve it. */
   serve(): Promise<Storage>
   source(movingTo: string): Promise<MoveSource & Closing>
   target(): Promise<MoveTarget & Closing>
@@ -51,7 +51,7 @@ async function contentOf(place: Place): Promise<Content> {
   return content
 }
 
-/** Several batches, so that groups differ in their seq. */
+/** Appends several batches, so that groups differ in their seq. */
 async function fill(place: Place): Promise<Content> {
   const storage = await place.serve()
   const many = Array.from({ length: 250 }, (_, index) => ({ id: `group/${index} ü`, record: { term: index + 1 } }))
@@ -78,13 +78,13 @@ async function movedBy(move: typeof moveStorage, from: Place, to: Place, steps: 
   }
 }
 
-/** All but what names the place. */
+/** Compares everything except the name of the place. */
 function sameData({ head, groups }: Content, before: Content): void {
   deepStrictEqual(groups, before.groups)
   deepStrictEqual({ ...head, incarnation: '' }, { ...before.head, incarnation: '' })
 }
 
-/** Whether a service that is started there serves data. Where there are none, it would begin them. */
+/** Whether a service that is started at this place serves data. At an empty place it would initialize it. */
 async function isServed(place: Place, moved?: StorageHead): Promise<boolean> {
   if (moved) {
     const target = await place.target()
@@ -97,7 +97,7 @@ async function isServed(place: Place, moved?: StorageHead): Promise<boolean> {
   return storage !== undefined
 }
 
-/** What happens at each step of a move. */
+/** Hooks into each step of a move. */
 interface Steps {
   source(source: MoveSource): MoveSource
   target(target: MoveTarget): MoveTarget
@@ -137,19 +137,19 @@ function endingAt(step: number, isAfter: boolean): Steps & { readonly isOver: bo
 
 export const moveChecks: readonly MoveCheck[] = [
   {
-    name: 'every group, its seq and all of the head are there after a move, and the source is not served any more',
+    name: 'a move transfers every group, its seq, and the whole head, and the source is no longer served',
     async run(from, to, move) {
       const before = await fill(from)
       strictEqual(await movedBy(move, from, to), 250)
       sameData(await contentOf(to), before)
       await rejects(from.serve(), /cannot be used: it was moved to .*Use that one/)
-      // Again, it is known to be done.
+      // A second move finds that everything is done.
       strictEqual(await movedBy(move, from, to), 0)
       sameData(await contentOf(to), before)
     },
   },
   {
-    name: 'wherever a move ends, never both are served, and running it again completes it',
+    name: 'source and target are never both served, wherever a move ends, and running the move again completes it',
     async run(from, to, move) {
       const before = await fill(from)
       for (let step = 1; ; step++) {
@@ -166,7 +166,7 @@ export const moveChecks: readonly MoveCheck[] = [
     },
   },
   {
-    name: 'a place that has other data is refused, and the source stays as it is',
+    name: 'a move to a place with other data is refused and leaves the source unchanged',
     async run(from, to, move) {
       const before = await fill(from)
       await (await to.serve()).close()
@@ -175,7 +175,7 @@ export const moveChecks: readonly MoveCheck[] = [
     },
   },
   {
-    name: 'a move that was begun to one place does not go on to another',
+    name: 'a move that was begun to one place does not continue to another',
     async run(from, to, move) {
       await fill(from)
       await rejects(movedBy(move, from, to, endingAt(1, true)), /it ended/)

@@ -26,7 +26,7 @@ export function directoryPlace(): Place & { readonly directory: string } {
   }
 }
 
-/** What a URL names. */
+/** The place that a URL names. */
 export function serverPlace(url: string): Place {
   const server = async () => (await openServer(url, {}, systemClock)).server
   return {

@@ -9,7 +9,7 @@ import { directoryPlace } from './move-places.ts'
 
 test.each(moveChecks)('$name', ({ run }) => run(directoryPlace(), directoryPlace(), moveStorage))
 
-test('data that were moved are given back to those who say that there are no newer ones', async () => {
+test('moved data can be used again after a restore', async () => {
   const [from, to] = [directoryPlace(), directoryPlace()]
   await (await from.serve()).close()
   const source = await from.source(to.name)
@@ -24,13 +24,13 @@ test('data that were moved are given back to those who say that there are no new
 })
 
 const move = { package: 'service', file: 'storage/move-storage.ts' } as const
-const anywhere = 'wherever a move ends, never both are served, and running it again completes it'
+const anywhere = 'source and target are never both served, wherever a move ends, and running the move again completes it'
 
-/** Each must be noticed by the check that is named for it. */
+/** The check named by `by` must catch the mutant. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...move,
-    name: 'mark the source when all is there',
+    name: 'the source is marked only after everything is transferred',
     find: '  await source.retire(target.name)\n',
     replace: '',
     also: [
@@ -44,21 +44,21 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...move,
-    name: 'never mark the source',
+    name: 'the source is never marked',
     find: '  await source.retire(target.name)\n',
     replace: '',
-    by: 'every group, its seq and all of the head are there after a move, and the source is not served any more',
+    by: 'a move transfers every group, its seq, and the whole head, and the source is no longer served',
   },
   {
     ...move,
-    name: 'complete the target before the groups are there',
+    name: 'the target is completed before the groups are transferred',
     find: "if (state === 'empty') await target.begin(head)",
     replace: "if (state === 'empty') await target.begin(head)\n  await target.finish(head)",
     by: anywhere,
   },
 ]
 
-test.each(mutations)('a move with the mistake "$name" is found out', async ({ by, ...mutation }) => {
+test.each(mutations)('the checks of moves catch the mutant "$name"', async ({ by, ...mutation }) => {
   const mutant = await loadMutant<{ move: typeof import('../../src/storage/move-storage.ts') }>(mutation, {
     move: '../../service/src/storage/move-storage.ts',
   })

@@ -1,4 +1,6 @@
-/** Whether a service still owns its data directory: the rule itself, in virtual time, and on a real directory. */
+/**
+ * Tests of whether a service still owns its data directory: the rule itself in virtual time, and on a real directory.
+ */
 import {
   closeSync,
   cpSync,
@@ -20,7 +22,7 @@ import { held, open, pass, type Scene } from '../groups/scene.ts'
 
 const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 
-/** Proofs that end when the test says so. */
+/** Proofs that end when the test decides. */
 function proofs() {
   const clock = fakeClock()
   const underWay: (() => void)[] = []
@@ -38,8 +40,8 @@ function proofs() {
   return { clock, ownership, underWay, succeed }
 }
 
-describe('a proof', () => {
-  test('is sent every second, one at a time', async () => {
+describe('proofs of ownership', () => {
+  test('a proof is sent every second, one at a time', async () => {
     const { clock, underWay, succeed } = proofs()
     await clock.advance(999)
     expect(underWay).toHaveLength(0)
@@ -52,12 +54,12 @@ describe('a proof', () => {
     expect(underWay).toHaveLength(1)
   })
 
-  test('counts from when it was sent, however late its answer is', async () => {
+  test('a proof counts from when it was sent, however late its answer is', async () => {
     const { clock, ownership, succeed } = proofs()
     await clock.advance(1_000)
     await clock.advance(3_500)
     await succeed()
-    // Sent at 1,000, answered at 4,500.
+    // The proof was sent at 1,000 and answered at 4,500.
     await clock.advance(1_399)
     expect(ownership.isProven()).toBe(true)
     await clock.advance(1)
@@ -65,7 +67,7 @@ describe('a proof', () => {
     expect(() => ownership.assert()).toThrow(expect.objectContaining(unavailable))
   })
 
-  test('that was sent before it was too late and answered after proves nothing', async () => {
+  test('a proof that is answered after the limit proves nothing, even if it was sent before', async () => {
     const { clock, ownership, succeed } = proofs()
     await clock.advance(7_000)
     await succeed()
@@ -75,7 +77,7 @@ describe('a proof', () => {
     expect(ownership.isProven()).toBe(true)
   })
 
-  test('is outdated by a sleep of the machine, and not by a wall clock that somebody set', async () => {
+  test('a sleep of the machine outdates a proof, and a change of the wall clock does not', async () => {
     const { clock, ownership } = proofs()
     await clock.advance(500)
     clock.setWall(clock.wallMs() + 86_400_000)
@@ -89,10 +91,10 @@ describe('a proof', () => {
   })
 })
 
-test('no proof is sent once they have been stopped, not even for those who waited for one', async () => {
+test('no proof is sent after stop, not even for callers that wait for one', async () => {
   const { clock, ownership, underWay, succeed } = proofs()
   await clock.advance(7_000)
-  // The one under way was sent too early, so that another is needed.
+  // The proof in flight was sent too early, so another one is needed.
   const refused = expect(ownership.soon()).rejects.toMatchObject(unavailable)
   const stopped = ownership.stop()
   await succeed()
@@ -101,10 +103,10 @@ test('no proof is sent once they have been stopped, not even for those who waite
   expect(underWay).toHaveLength(0)
 })
 
-describe('when the directory', () => {
+describe('loss of the data directory', () => {
   const renew = (scene: Scene) => scene.state.renew({ ...held(1), extendByMs: 5_000 })
 
-  /** Renews until it is refused. Returns how long that took, in virtual time. */
+  /** Renews until a renewal is refused. Returns how long that took in virtual time. */
   async function confirmedForMs(scene: Scene): Promise<number> {
     const startMs = scene.clock.monotonicMs()
     for (;;) {
@@ -138,14 +140,14 @@ describe('when the directory', () => {
       },
     ],
     [
-      'was signed by another process, whose lock this kernel does not know',
+      'was signed by another process whose lock this kernel does not know',
       (directory) => {
         const file = openSync(join(directory, 'lock'), 'r+')
         writeSync(file, 'f'.repeat(32), 32)
         closeSync(file)
       },
     ],
-  ])('%s, nothing is confirmed from the next proof on, and readiness says so', async (_what, lose) => {
+  ])('nothing is confirmed and readiness fails once a proof shows that the directory %s', async (_what, lose) => {
     const scene = await open()
     onTestFinished(() => rmSync(`${scene.directory}-moved`, { recursive: true, force: true }))
     await scene.campaign('a', { attempt: 'start 1' })
@@ -154,13 +156,13 @@ describe('when the directory', () => {
     await expect(scene.state.check()).rejects.toMatchObject(unavailable)
     await expect(async () => renew(scene)).rejects.toMatchObject(unavailable)
     await expect(async () => scene.state.leader('jobs')).rejects.toMatchObject(unavailable)
-    // Neither a new grant, nor the holder's own again, nor anything else that would be written.
+    // Neither a new grant, nor the holder's own grant again, nor any other write is confirmed.
     await expect(scene.campaign('b', { groupId: 'new' })).rejects.toMatchObject(unavailable)
     await expect(scene.campaign('a', { attempt: 'start 1' })).rejects.toMatchObject(unavailable)
     await expect(scene.state.resign(held(1))).rejects.toMatchObject(unavailable)
   })
 
-  test('is replaced, nothing is granted that was written where nobody looks, even before a proof shows it', async () => {
+  test('a grant that was written to a replaced directory is not confirmed, even before a proof shows the replacement', async () => {
     const scene = await open()
     onTestFinished(() => rmSync(`${scene.directory}-moved`, { recursive: true, force: true }))
     await scene.campaign('a')
@@ -169,7 +171,7 @@ describe('when the directory', () => {
     await expect(scene.campaign('b', { groupId: 'new' })).rejects.toMatchObject(unavailable)
   })
 
-  test('does not answer, its last proof lasts less than 5 s', async () => {
+  test('the last proof lasts less than 5 s when the directory does not answer', async () => {
     const clock = fakeClock()
     const ownership = new Ownership({
       clock,
@@ -184,7 +186,7 @@ describe('when the directory', () => {
     expect(ownership.isProven()).toBe(false)
   })
 
-  test('comes back as it was, the service goes on', async () => {
+  test('the service continues when the directory comes back unchanged', async () => {
     const scene = await open()
     await scene.campaign('a')
     renameSync(scene.directory, `${scene.directory}-moved`)
@@ -195,8 +197,8 @@ describe('when the directory', () => {
   })
 })
 
-describe('a service that starts', () => {
-  test('grants no lease that it finds before the last that its predecessor may have confirmed is over', async () => {
+describe('start on an existing directory', () => {
+  test('a service that starts keeps each lease until the last possible confirmation of its predecessor has expired', async () => {
     const scene = await open()
     await scene.campaign('a', { ttlMs: 3_000 })
     await scene.restart()
@@ -208,7 +210,7 @@ describe('a service that starts', () => {
   })
 })
 
-test('a stall of the process counts, and the renewal that waited for it is confirmed after a proof', async () => {
+test('a stall counts against a proof, and the renewal that waited is confirmed after a new proof', async () => {
   let stalledMs = 0
   const clock = fakeClock()
   const scene = await open({ clock: { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs } })
@@ -225,7 +227,7 @@ test('a stall of the process counts, and the renewal that waited for it is confi
   await expect(scene.state.renew(renewal)).rejects.toMatchObject(unavailable)
 })
 
-test('a proof that was under way when another process signed does not undo that', async () => {
+test('a proof in flight does not undo the signature of another process', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-signed-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   const lock = await DirectoryLock.take(directory)

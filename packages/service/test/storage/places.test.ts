@@ -1,4 +1,4 @@
-/** How a data directory knows that it is a copy, and data of versions that noted nothing. */
+/** Tests of how a data directory detects that it is a copy, and of data of versions that recorded nothing. */
 import {
   closeSync,
   cpSync,
@@ -25,7 +25,7 @@ function newFolder(): string {
   return folder
 }
 
-/** Starts and stops. Returns how often these data were restored. */
+/** Starts and stops the storage. Returns how often this data was restored. */
 async function restoresOf(directory: string, restored?: LmdbStorageOptions['restored']): Promise<number> {
   const storage = await openStorage(directory, { restored })
   const { restores } = await storage.head()
@@ -34,17 +34,17 @@ async function restoresOf(directory: string, restored?: LmdbStorageOptions['rest
   return restores
 }
 
-test('a file is known by its inode and its birth, where that is known', () => {
+test('a file is identified by its inode and by its birth time if that is known', () => {
   expect(isCopy('7.100', '7.100')).toBe(false)
   expect(isCopy('7.100', '8.100')).toBe(true)
-  // The number of a deleted file is given to the next one.
+  // A new file may get the inode number of a deleted one.
   expect(isCopy('7.100', '7.200')).toBe(true)
   expect(isCopy('7.', '7.100')).toBe(false)
   expect(isCopy('7.100', '7.')).toBe(false)
   expect(isCopy('7.', '8.')).toBe(true)
 })
 
-test.skipIf(process.platform !== 'linux')('the birth of a new file is noted from the first start on', async () => {
+test.skipIf(process.platform !== 'linux')('the birth time of a new file is recorded from the first start on', async () => {
   for (let index = 0; index < 10; index++) {
     const data = join(newFolder(), 'data')
     await restoresOf(data)
@@ -56,7 +56,7 @@ test.skipIf(process.platform !== 'linux')('the birth of a new file is noted from
   }
 })
 
-test('data of the version before start as they are, and a copy made since is noticed', async () => {
+test('data of the previous format starts unchanged, and a later copy is detected', async () => {
   const folder = newFolder()
   const data = join(folder, 'data')
   await writeFormat1(data, [{ id: 'jobs', record: { term: 1 } }])
@@ -65,15 +65,15 @@ test('data of the version before start as they are, and a copy made since is not
   expect(await restoresOf(data)).toBe(0)
   cpSync(data, join(folder, 'after'), { recursive: true })
   expect(await restoresOf(data)).toBe(0)
-  // Nothing was noted then.
+  // Nothing was recorded at that time.
   expect(await restoresOf(join(folder, 'before'))).toBe(0)
   await expect(restoresOf(join(folder, 'after'))).rejects.toThrow(/it is a copy/)
 })
 
-test('data that cannot be completed for any other reason than a full disk are refused', async () => {
+test('data that cannot be upgraded for any reason other than a full disk is refused', async () => {
   const data = join(newFolder(), 'data')
   await writeFormat1(data, [{ id: 'jobs', record: { term: 1 } }])
-  // The id is asked for when the files are open, before anything is written.
+  // The id is requested once the files are open, before anything is written.
   const newId = () => {
     renameSync(data, `${data}-moved`)
     return 'cluster'
@@ -81,7 +81,7 @@ test('data that cannot be completed for any other reason than a full disk are re
   await expect(openStorage(data, { newId })).rejects.toThrow(/cannot be used: The data directory cannot be written/)
 })
 
-test('an option that somebody forgot to remove skips terms once for one directory, and again for the next copy', async () => {
+test('the restored option skips terms once per directory, and again for the next copy', async () => {
   const folder = newFolder()
   const data = join(folder, 'data')
   await restoresOf(data)
@@ -98,7 +98,7 @@ test('an option that somebody forgot to remove skips terms once for one director
   expect(await restoresOf(data, 'once')).toBe(2)
 })
 
-test('after a restore the option skips nothing more, and each restore skips again', async () => {
+test('the restored option skips nothing after a restore, and each restore skips terms again', async () => {
   const data = join(newFolder(), 'data')
   await restoresOf(data)
   await restoreData({ data })
@@ -111,14 +111,14 @@ test.each<[string, (path: string) => void]>([
   ['missing', (path) => rmSync(path)],
   ['empty', (path) => truncateSync(path)],
   ['damaged', (path) => writeFileSync(path, 'x'.repeat(65))],
-])('data with groups whose lock file is %s are refused, and restored terms are skipped', async (_name, harm) => {
+])('data with groups is refused when the lock file is %s, and a restore skips its terms', async (_name, harm) => {
   const data = join(newFolder(), 'data')
   await restoresOf(data)
   harm(join(data, 'lock'))
   const refusal =
     /lock file is missing, empty, or damaged.+If the original directory .+ use that one\. .+tenure restore --data/
   await expect(restoresOf(data)).rejects.toThrow(refusal)
-  // What was refused stays refused.
+  // A second start is refused too.
   await expect(restoresOf(data)).rejects.toThrow(refusal)
   await restoreData({ data })
   expect(await restoresOf(data)).toBe(1)
@@ -131,7 +131,7 @@ test.each<[string, (path: string) => void]>([
   ['missing', (path) => rmSync(path)],
   ['empty', (path) => truncateSync(path)],
 ])(
-  'a first start that was broken off before any group was written is made again: its lock file is %s',
+  'a first start that ended before any group was written can be repeated when the lock file is %s',
   async (_name, harm) => {
     const data = join(newFolder(), 'data')
     const first = await openStorage(data)

@@ -8,16 +8,16 @@ import type { PostgresServer } from '../../src/storage/postgres-server.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { Fault, StorageWorld } from './conformance.ts'
 
-/** The storage itself, or one with a mistake in it. */
+/** The storage modules, or those of a mutant. */
 export interface PostgresStorages {
   readonly PostgresServer: typeof PostgresServer
   readonly ServerStorage: Pick<typeof ServerStorage, 'open'>
 }
 
-/** A name for tables of which no others begin alike. */
+/** A table name that is not a prefix of any other. */
 export const newTable = () => `t_${randomUUID().replaceAll('-', '')}`
 
-/** Opens what is kept there, until the end of the test. `through` may do something to what is sent. */
+/** Opens the data in these tables until the end of the test. `through` may intercept the statements. */
 export async function openPostgres(
   storages: PostgresStorages,
   url: string,
@@ -32,7 +32,7 @@ export async function openPostgres(
   return storage
 }
 
-/** Statements that write can be lost, late, or carried out without an answer. A transaction is never torn. */
+/** Lets writing statements be lost, late, or unanswered. A transaction is never torn. */
 function failing(statements: PostgresStatements) {
   const late: (() => Promise<unknown>)[] = []
   const network = { fault: undefined as Fault | undefined }
@@ -53,7 +53,7 @@ function failing(statements: PostgresStatements) {
   return { through, network, deliver }
 }
 
-/** Opens a copy of the data on another server, as a dump that is put back there makes one. */
+/** Opens a copy of the data on another server, like a restored dump. */
 export async function copyTo(
   storages: PostgresStorages,
   url: string,
@@ -75,7 +75,7 @@ export async function copyTo(
   return openPostgres(storages, url, table)
 }
 
-/** Data of its own on a server. `other` is a server with another history. */
+/** New data on a server. `other` is a server with another history. */
 export async function postgresWorld(
   storages: PostgresStorages,
   url: string,
@@ -94,7 +94,7 @@ export async function postgresWorld(
     },
     async beginLate() {
       const fresh = newTable()
-      // The tables are there; who comes late has found no head in them.
+      // The tables exist, but the late process has found no head in them.
       const first = await openPostgres(storages, url, fresh)
       await first.close()
       await admin.query(`delete from "${fresh}_head"`)
@@ -103,7 +103,7 @@ export async function postgresWorld(
         const failed = failing(statements)
         failed.network.fault = 'late'
         deliver = failed.deliver
-        // Its connection outlives the storage that could not be opened.
+        // The connection outlives the storage that could not be opened.
         return { ...failed.through, close: async () => onTestFinished(() => statements.close()) }
       })
       await rejects(late)

@@ -29,7 +29,7 @@ test('a proof does not wait for other work of the process', async () => {
   const { thread, proof } = scene()
   await thread.prove(proof)
   let isDone = false
-  // As many as there are threads in the pool, and more that wait for them.
+  // As many tasks as the pool has threads, and more that wait for them.
   const others = Array.from(
     { length: 32 },
     () => new Promise((resolve) => pbkdf2('secret', 'salt', 20_000, 64, 'sha512', resolve)),
@@ -40,13 +40,13 @@ test('a proof does not wait for other work of the process', async () => {
   await Promise.all(others)
 })
 
-test('a proof says that another process has signed', async () => {
+test('a proof reports that another process has signed', async () => {
   const { thread, proof } = scene()
   const theirs = { ...proof, mark: { at: 0, text: 'mine' } }
   expect(await thread.prove(theirs)).toEqual({ result: 'taken over' })
 })
 
-test('a proof says that a file was replaced or is gone', async () => {
+test('a proof reports that a file was replaced or is missing', async () => {
   const { thread, proof, path, folder } = scene()
   renameSync(path, join(folder, 'elsewhere'))
   expect(await thread.prove(proof)).toEqual({ result: 'gone', path })
@@ -54,12 +54,12 @@ test('a proof says that a file was replaced or is gone', async () => {
   expect(await thread.prove(proof)).toEqual({ result: 'gone', path })
 })
 
-test('a proof says which call failed', async () => {
+test('a proof reports which call failed', async () => {
   const { thread, proof } = scene()
   expect(await thread.prove({ ...proof, file: 9_999 })).toMatchObject({ result: 'failed', code: 'EBADF' })
 })
 
-test('a thread that has ended is started again for the next proof', async () => {
+test('a proof thread that has ended is started again for the next proof', async () => {
   const { thread, proof } = scene()
   await thread.prove(proof)
   await thread.stop()

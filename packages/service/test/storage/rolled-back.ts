@@ -1,7 +1,7 @@
 import type { StorageHead } from '../../src/storage/storage.ts'
 import { MemoryStorage } from './memory-storage.ts'
 
-/** Goes back to a copy of itself, as a server does that fails over to one, or that a backup is put back on. */
+/** A storage that goes back to a copy of itself, like a server after a failover or a restored backup. */
 export class RolledBack extends MemoryStorage {
   #copy: { readonly stored: StorageHead; readonly groups: MemoryStorage['groups'] } | undefined
 

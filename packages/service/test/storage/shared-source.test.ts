@@ -1,4 +1,4 @@
-/** Data that replicas share are not moved away under a replica that became active meanwhile. */
+/** Tests that shared data is not moved away from a replica that became active meanwhile. */
 import { AssertionError, equal, match } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Elector, memoryStore, type LeaseStore } from 'tenure'
@@ -16,7 +16,7 @@ import {
 } from '../../src/storage/server-storage.ts'
 import { SharedSource } from '../../src/storage/shared-source.ts'
 
-/** A server in memory, whose swaps wait for a gate. */
+/** A server in memory whose swaps wait for a gate. */
 class GatedServer implements StorageServer {
   readonly name = 'What is in memory'
   readonly maxBatch = { groups: Infinity, bytes: Infinity }
@@ -79,7 +79,7 @@ async function checkLateMark(parts: { readonly SharedSource: typeof SharedSource
   await clock.advance(1_000)
   equal(server.swaps, 1)
 
-  // The mark is on its way when the lease of the migration expires and a replica becomes active.
+  // The mark is in flight when the lease of the migration expires and a replica becomes active.
   isCutOff = true
   const replica = new Elector({ store: activeStore(leases, shared), election: 'active', identity: 'replica', clock })
   onTestFinished(async () => {
@@ -100,12 +100,12 @@ test('a move stops when a replica became active before the source was marked', (
 const mutation: Mutation = {
   package: 'service',
   file: 'storage/shared-source.ts',
-  name: 'the source is taken for retired whoever is active after the mark',
+  name: 'the source counts as retired even if another replica became active',
   find: 'if (!leadership.isLeader())',
   replace: 'if (leadership.term < 0)',
 }
 
-test(`a move with the mistake "${mutation.name}" is found out`, async () => {
+test(`the check of shared sources catches the mutant "${mutation.name}"`, async () => {
   const { source } = await loadMutant<{ source: typeof import('../../src/storage/shared-source.ts') }>(mutation, {
     source: '../../service/src/storage/shared-source.ts',
   })

@@ -1,4 +1,4 @@
-/** Data of the format before, and of formats that nobody knows yet. */
+/** Tests of data of the previous format, and of unknown formats. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const groups = Array.from({ length: 2_500 }, (_, index) => ({
 }))
 const commitsOf = (directory: string) => Number(readFileSync(join(directory, 'lock'), 'latin1').slice(0, 16))
 
-test('data of format 1 are upgraded in place, once, and all that they say stays', async () => {
+test('data of format 1 is upgraded in place once and keeps its content', async () => {
   const directory = newDirectory()
   await writeFormat1(directory, groups, { restores: 2 })
   const first = await openStorage(directory)
@@ -39,7 +39,7 @@ test('data of format 1 are upgraded in place, once, and all that they say stays'
   expect(commitsOf(directory)).toBe(commits + 1)
 })
 
-test('a version that knows format 1 alone refuses what was upgraded, in words', async () => {
+test('a version that knows only format 1 refuses upgraded data with a message', async () => {
   const directory = newDirectory()
   await writeFormat1(directory, groups.slice(0, 3))
   expect(await readFormat1(directory)).toMatchObject({ format: 1 })
@@ -48,7 +48,7 @@ test('a version that knows format 1 alone refuses what was upgraded, in words', 
   await expect(readFormat1(directory)).rejects.toThrow('it has format 2; this version reads format 1.')
 })
 
-test('a format that this version does not know is refused, and left as it is', async () => {
+test('an unknown format is refused and left unchanged', async () => {
   const directory = newDirectory()
   await writeFormat1(directory, groups.slice(0, 3), { format: 4 })
   const before = readFileSync(join(directory, 'elections.mdb'))
@@ -58,7 +58,7 @@ test('a format that this version does not know is refused, and left as it is', a
   expect(readFileSync(join(directory, 'elections.mdb')).equals(before)).toBe(true)
 })
 
-test('a backup of data of format 1 is of format 1 still, and can be restored', async () => {
+test('a backup of format 1 data has format 1 and can be restored', async () => {
   const directory = newDirectory()
   await writeFormat1(directory, groups, { restores: 2, place: '1.1' })
   const data = `${directory}-backup`

@@ -6,7 +6,7 @@ export interface Told {
   readonly data: Record<string, unknown> & { readonly type: string }
 }
 
-/** Reads Server-Sent Events as the HTML standard says. */
+/** Parses Server-Sent Events according to the HTML standard. */
 export class EventStreamParser {
   lastEventId = ''
   retryMs: number | undefined
@@ -15,7 +15,7 @@ export class EventStreamParser {
   #data: string[] = []
   #idBuffer = ''
 
-  /** The standard keeps the last id over connections. */
+  /** Restores the last id, which the standard keeps across connections. */
   resume(lastEventId: string): void {
     this.lastEventId = lastEventId
     this.#idBuffer = lastEventId
@@ -43,7 +43,7 @@ export class EventStreamParser {
   }
 
   #dispatch(): Told[] {
-    // Also of a block without data.
+    // A block without data sets the id too.
     this.lastEventId = this.#idBuffer
     if (this.#data.length === 0) return []
     const data = JSON.parse(this.#data.join('\n')) as Told['data']
@@ -52,7 +52,7 @@ export class EventStreamParser {
   }
 }
 
-/** What a browser's `EventSource` does, and no more: it comes back by itself, with the last id that it saw. */
+/** Does what a browser's `EventSource` does, and no more: it reconnects by itself with the last id that it saw. */
 export class EventSource {
   readonly told: Told[] = []
   parser = new EventStreamParser()
@@ -70,7 +70,7 @@ export class EventSource {
     this.#connect()
   }
 
-  /** Resolves as soon as this holds. */
+  /** Resolves as soon as the condition holds. */
   async until(holds: (told: readonly Told[]) => boolean): Promise<void> {
     while (!holds(this.told)) {
       await new Promise<void>((resolve) => this.#changed.add(resolve))
@@ -78,7 +78,7 @@ export class EventSource {
     }
   }
 
-  /** Breaks the connection, like a network that fails. It is built up again. */
+  /** Breaks the connection, as a failing network would. It reconnects afterwards. */
   break(): void {
     this.#request?.destroy()
   }
@@ -109,7 +109,7 @@ export class EventSource {
     const { parser } = this
     response.setEncoding('utf8')
     response.on('data', (chunk: string) => {
-      // What still comes in on a connection that was given up is not heard.
+      // Ignore data that still arrives on a connection that was given up.
       if (parser !== this.parser) return
       this.told.push(...parser.parse(chunk))
       for (const changed of this.#changed) changed()

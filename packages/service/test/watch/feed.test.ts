@@ -20,18 +20,18 @@ const change = (position: Position, texts: object = {}): KeptChange => ({
   position,
 })
 
-describe('a cursor', () => {
-  test('names a position, and does not show it', () => {
+describe('cursors', () => {
+  test('a cursor identifies a position without revealing it', () => {
     const feed = newFeed()
     const positions = Array.from({ length: 200 }, (_, index) => feed.add(change(at(index + 2))).position)
     const cursors = positions.map((position) => feed.cursorAt(position))
     expect(cursors.map((cursor) => feed.find(cursor))).toEqual(positions)
-    // Of one length, and with nothing in common.
+    // All cursors have the same length and no common prefix.
     expect(new Set(cursors.map(({ length }) => length))).toEqual(new Set([94]))
     expect(new Set(cursors.map((cursor) => cursor.slice(0, 12))).size).toBe(200)
   })
 
-  test('differs each time that the same position is asked for, so that equal texts never show that nothing happened', () => {
+  test('two cursors for the same position differ, so that equal cursors never reveal that nothing happened', () => {
     const feed = newFeed()
     const { position } = feed.add(change(at(2)))
     const cursors = Array.from({ length: 50 }, () => feed.cursorAt(position))
@@ -39,12 +39,12 @@ describe('a cursor', () => {
     expect(cursors.map((cursor) => feed.find(cursor))).toEqual(cursors.map(() => position))
   })
 
-  test('is known to every replica, and after a restart', () => {
+  test('a cursor is valid on every replica and after a restart', () => {
     const position = at(7, 3)
     expect(newFeed({ seq: 90 }).find(newFeed({ seq: 7 }).cursorAt(position))).toEqual(position)
   })
 
-  test('that was made up, or is of another cluster, is refused', () => {
+  test('a cursor that is forged or of another cluster is refused', () => {
     const feed = newFeed()
     const cursor = feed.cursorAt(feed.add(change(at(2))).position)
     const other = (letter: string) => (letter === 'A' ? 'B' : 'A')
@@ -58,12 +58,12 @@ describe('a cursor', () => {
     }
   })
 
-  test('of the versions before is one behind a gap', () => {
+  test('a cursor of an earlier version leads to a gap', () => {
     expect(newFeed().find(`fedcba9876543210.${'x'.repeat(59)}`)).toBe('gap')
     expect(newFeed().find('fedcba9876543210.17')).toBe('gap')
   })
 
-  test('has room for the largest position', () => {
+  test('a cursor has room for the largest position', () => {
     const largest = { restores: 2 ** 53 - 1, term: 2 ** 53 - 1, seq: 2 ** 53 - 1, index: batchEnd }
     expect(textOf(largest)).toHaveLength(42)
     expect(positionFrom(textOf(largest))).toEqual(largest)
@@ -71,7 +71,7 @@ describe('a cursor', () => {
   })
 })
 
-test('what comes after a position is found wherever that is, also between two changes', () => {
+test('the changes after a position are found even if the position is between two changes', () => {
   const feed = newFeed()
   for (const position of [at(2, 0), at(2, 3), at(2), at(5), at(9, 0)]) feed.add(change(position))
   const after = (position: Position) => feed.after(position)?.map((entry) => [entry.position.seq, entry.position.index])
@@ -89,17 +89,17 @@ test('what comes after a position is found wherever that is, also between two ch
   expect(after(at(9, 0))).toEqual([])
 })
 
-test('what was dropped for want of room, or was before the start, is gone', () => {
+test('changes that were dropped or that precede the start are not available', () => {
   const feed = newFeed({ seq: 4, limit: 3 })
   expect(feed.after(at(3))).toBeUndefined()
   for (let seq = 5; seq <= 11; seq++) feed.add(change(at(seq)))
   expect(feed.after(at(7))).toBeUndefined()
   expect(feed.after(at(8))?.map(({ position }) => position.seq)).toEqual([9, 10, 11])
-  // Not because the reader was slow.
+  // The first position precedes the start; the watcher was not slow.
   expect([at(3), at(4), at(7)].map((position) => feed.isBefore(position))).toEqual([true, false, false])
 })
 
-test('a break leaves nothing to resume from, and moving on leaves everything', () => {
+test('skipTo leaves nothing to resume from, and advance leaves everything', () => {
   const feed = newFeed()
   feed.add(change(at(2)))
   feed.advance(at(6))
@@ -112,21 +112,21 @@ test('a break leaves nothing to resume from, and moving on leaves everything', (
   expect(feed.after(at(8))).toHaveLength(1)
 })
 
-test('positions from before a restored backup tell nothing', () => {
+test('a position from before a restored backup cannot be resumed', () => {
   const feed = newFeed({ seq: 2 })
   feed.skipTo({ restores: 1, term: 0, seq: 1, index: batchEnd })
   expect(feed.after(at(50))).toBeUndefined()
   expect(feed.after({ ...at(1), restores: 1 })).toEqual([])
 })
 
-test('a record of the batch in whose middle a reader stopped may be news to it', () => {
+test('a record of a batch in which a watcher stopped halfway may be new to the watcher', () => {
   expect(isWrittenAfter(5, positionOf({ restores: 0, term: 0, seq: 5 }))).toBe(false)
   expect(isWrittenAfter(5, at(5, 2))).toBe(true)
   expect(isWrittenAfter(4, at(5, 2))).toBe(false)
   expect(isWrittenAfter(6, at(5))).toBe(true)
 })
 
-test('what is kept holds neither metadata nor carry', () => {
+test('the feed keeps neither metadata nor carry', () => {
   const feed = newFeed()
   feed.add(change(at(2), { metadata: '{"zone":"az-a"}', carry: 'page 7' }))
   feed.add(change(at(3)))

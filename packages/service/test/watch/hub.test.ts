@@ -1,9 +1,9 @@
-/** A reader that comes back is told of metadata that are still there. */
+/** A watcher that resumes receives metadata that still exists. */
 import { expect, onTestFinished, test } from 'vitest'
 import { ask } from '../auth/service.ts'
 import { serve } from '../served.ts'
 
-test('what was missed comes with the metadata of the newest term, and without those of terms before it', async () => {
+test('missed changes have the metadata of the newest term but not of earlier terms', async () => {
   const service = await serve()
   onTestFinished(() => service.close())
   const at = (path: string, body?: object) => ask(service.url, undefined, body ? 'POST' : 'GET', path, body)

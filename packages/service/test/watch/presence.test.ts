@@ -1,4 +1,4 @@
-/** Whether there is a live standby, in virtual time. */
+/** Tests of live standbys, in virtual time. */
 import { expect, test, vi } from 'vitest'
 import { Presence } from '../../src/watch/presence.ts'
 import { held, open, pass, type Scene } from '../groups/scene.ts'
@@ -8,7 +8,7 @@ async function standby(scene: Scene, nodeId = 'b') {
 }
 const standbys = async (scene: Scene) => (await scene.state.group('jobs')).standbys
 
-/** The leader renews. */
+/** Lets minutes pass while the leader renews. */
 async function minutes(scene: Scene, count: number): Promise<void> {
   for (let second = 0; second < count * 60; second += 4) {
     await pass(scene, 4_000)
@@ -16,7 +16,7 @@ async function minutes(scene: Scene, count: number): Promise<void> {
   }
 }
 
-test('a standby whose watch names it is live for as long as the watch is open, and soon not any more', async () => {
+test('a standby that its watch names is live while the watch is open, and for a short time after', async () => {
   const scene = await open()
   const presence = new Presence(scene.state, scene.clock)
   await scene.campaign('a')
@@ -24,7 +24,7 @@ test('a standby whose watch names it is live for as long as the watch is open, a
   const leave = presence.enter(['jobs'], 'b')
   const twice = presence.enter(['jobs', 'no-such-group'], 'b')
   await minutes(scene, 3)
-  // Members are forgotten after a minute here.
+  // In this test, members are forgotten after a minute.
   const nowMs = scene.clock.wallMs()
   const seen = await standby(scene)
   expect(seen).toMatchObject({ role: 'candidate', live: true, metadata: '{"zone":"b"}', instance: 'one' })
@@ -41,7 +41,7 @@ test('a standby whose watch names it is live for as long as the watch is open, a
   expect(await standbys(scene)).toBe(0)
 })
 
-test('a campaign that waits in line is a live standby until its client has gone', async () => {
+test('a waiting campaign is a live standby until its client disconnects', async () => {
   const scene = await open()
   await scene.campaign('a')
   const client = new AbortController()
@@ -55,7 +55,7 @@ test('a campaign that waits in line is a live standby until its client has gone'
   expect(await standbys(scene)).toBe(0)
 })
 
-test('a candidate that polls is live until it is due again, and one that sent a heartbeat for half a minute', async () => {
+test('a polling candidate is live until its next poll is due, and one with a heartbeat for half a minute', async () => {
   const scene = await open({ policy: { minTtlMs: 1_000, maxTtlMs: 3_600_000 }, memberTtlMs: 600_000 })
   await scene.campaign('a', { ttlMs: 120_000 })
   await scene.campaign('b')
@@ -63,14 +63,14 @@ test('a candidate that polls is live until it is due again, and one that sent a 
   expect(await standbys(scene)).toBe(2)
   await pass(scene, 30_000)
   expect(await standby(scene, 'c')).toMatchObject({ role: 'candidate', live: false })
-  // It was told to ask again in 120 s.
+  // The response told it to retry in 120 s.
   expect(await standby(scene, 'b')).toMatchObject({ live: true })
   await scene.state.renew({ ...held(1), extendByMs: 300_000 })
   await pass(scene, 120_000)
   expect(await standby(scene, 'b')).toMatchObject({ role: 'candidate', live: false })
 })
 
-test('neither the leader nor a leader that crashed nor a node that is not allowed is a live standby', async () => {
+test('a leader, a leader that crashed, and a node that is not allowed are not live standbys', async () => {
   const scene = await open()
   const presence = new Presence(scene.state, scene.clock)
   await scene.state.define(
@@ -86,7 +86,7 @@ test('neither the leader nor a leader that crashed nor a node that is not allowe
   expect(await standby(scene, 'b')).toMatchObject({ role: 'allowed', live: false })
   expect(await standby(scene, 'stranger')).toBeUndefined()
   expect(await standbys(scene)).toBe(0)
-  // It had lost a campaign before, and was to ask again much later.
+  // The node had lost a campaign before and was told to retry much later.
   const crashed = await open()
   await crashed.campaign('b', { ttlMs: 60_000 })
   await crashed.campaign('a')
@@ -97,7 +97,7 @@ test('neither the leader nor a leader that crashed nor a node that is not allowe
   expect(await standbys(crashed)).toBe(0)
 })
 
-test('the figures of a group count its live standbys', async () => {
+test('the metrics of a group count its live standbys', async () => {
   const scene = await open({ metricsGroups: ['jobs', 'none'] })
   const figures = () => scene.state.figures()?.shown.map(({ groupId, standbys: count }) => `${groupId} ${count}`)
   expect(figures()).toEqual(['jobs 0', 'none 0'])
@@ -108,7 +108,7 @@ test('the figures of a group count its live standbys', async () => {
   expect(figures()).toEqual(['jobs 0', 'none 0'])
 })
 
-test('a watch goes on being told of after a moment in which nobody could be told', async () => {
+test('presence keeps reporting a watch after a report failed', async () => {
   const scene = await open()
   const told: number[] = []
   let fails = true

@@ -79,23 +79,23 @@ const sound: Wish = { names: [dns('node-1.example')] }
 const elected = { status: 200, body: { is_leader: true } }
 const refused = { status: 401, body: { ok: false, error: 'UNAUTHORIZED', message: 'The credential is not valid.' } }
 
-describe('a certificate', () => {
-  test('speaks for the node that its name stands for, by type', async () => {
+describe('client certificates', () => {
+  test('a certificate acts for the node that its name is mapped to, by type', async () => {
     expect(await campaign(authority.issue(sound), 'node-1')).toMatchObject(elected)
     expect(await campaign(authority.issue({ names: [uri(spiffe)] }), 'node-2')).toMatchObject(elected)
     expect(await campaign(authority.issue({ names: [dns('node-3.example')] }), 'node-3.example')).toMatchObject(elected)
   })
 
-  test('may have other names besides', async () => {
+  test('a certificate may have other names besides', async () => {
     const names = [email('one@example'), dns('localhost'), dns('node-1.example'), uri('https://example/')]
     expect(await campaign(authority.issue({ names }), 'node-1')).toMatchObject(elected)
   })
 
-  test('speaks for nobody else', async () => {
+  test('a certificate cannot act for another node', async () => {
     expect(await campaign(authority.issue(sound), 'node-2')).toMatchObject({ status: 403 })
   })
 
-  test('has the rights of its entry alone', async () => {
+  test('a certificate has only the rights of its entry', async () => {
     const operator = authority.issue({ names: [dns('operator.example')] })
     const group_id = 'payments-of-operator'
     expect(await send('POST', '/v1/groups', { client: operator, body: { group_id } })).toMatchObject({ status: 201 })
@@ -106,13 +106,13 @@ describe('a certificate', () => {
   })
 })
 
-describe('a certificate is refused:', () => {
+describe('invalid client certificates', () => {
   const day = 86_400_000
   test.each<[string, () => Certificate]>([
     ['with a common name only', () => authority.issue({ commonName: 'node-1.example' })],
-    ['with a common name only, by the name of the node', () => authority.issue({ commonName: 'node-1' })],
+    ["with the node's name as its only common name", () => authority.issue({ commonName: 'node-1' })],
     [
-      'with the common name of one and the name of another',
+      'with the common name of one node and the name of another',
       () => authority.issue({ commonName: 'node-1.example', names: [dns('stranger.example')] }),
     ],
     [
@@ -127,55 +127,55 @@ describe('a certificate is refused:', () => {
       'with a common name inside its organization',
       () => authority.issue({ organization: 'Evil, CN=node-1.example', commonName: 'x', names: [dns('x.example')] }),
     ],
-    ['with the name as URI that is meant as DNS', () => authority.issue({ names: [uri('node-1.example')] })],
-    ['with the name as DNS that is meant as URI', () => authority.issue({ names: [dns(spiffe)] })],
-    ['with the name as an address of mail', () => authority.issue({ names: [email('node-1.example')] })],
-    // CVE-2021-44532: text in which one name looks like two.
+    ['with a DNS name given as a URI', () => authority.issue({ names: [uri('node-1.example')] })],
+    ['with a URI given as a DNS name', () => authority.issue({ names: [dns(spiffe)] })],
+    ['with the name as an email address', () => authority.issue({ names: [email('node-1.example')] })],
+    // CVE-2021-44532: a text in which one name looks like two.
     ['with two names in one', () => authority.issue({ names: [dns('x.example, DNS:node-1.example')] })],
     ['with two names in one URI', () => authority.issue({ names: [uri('https://x/, DNS:node-1.example')] })],
     ['with quotes around a name', () => authority.issue({ names: [dns('"node-1.example"')] })],
     ['with a NUL in its name', () => authority.issue({ names: [dns('node-1.example\0')] })],
     ['with a NUL and more in its name', () => authority.issue({ names: [dns('node-1.example\0.evil.example')] })],
-    ['with a byte that is no ASCII', () => authority.issue({ names: [dns('node-1.exämple')] })],
-    ['with a name in other letters', () => authority.issue({ names: [dns('NODE-1.example')] })],
+    ['with a byte that is not ASCII', () => authority.issue({ names: [dns('node-1.exämple')] })],
+    ['with a name in other case', () => authority.issue({ names: [dns('NODE-1.example')] })],
     ['with a dot at the end of its name', () => authority.issue({ names: [dns('node-1.example.')] })],
     ['with a wildcard', () => authority.issue({ names: [dns('*.example')] })],
     ['with a wildcard for everything', () => authority.issue({ names: [dns('*')] })],
     ['with names of two nodes', () => authority.issue({ names: [dns('node-1.example'), uri(spiffe)] })],
     ['for servers only', () => authority.issue({ ...sound, usages: [serverAuth] })],
     ['for any usage', () => authority.issue({ ...sound, usages: [anyUsage] })],
-    ['for no usage that it names', () => authority.issue({ ...sound, usages: [] })],
+    ['without a usage extension', () => authority.issue({ ...sound, usages: [] })],
     ['that has expired', () => authority.issue({ ...sound, startsMs: Date.now() - 2 * day, endsMs: Date.now() - day })],
     [
       'that is not valid yet',
       () => authority.issue({ ...sound, startsMs: Date.now() + day, endsMs: Date.now() + 2 * day }),
     ],
-    ['that is an authority itself', () => authority.issue({ ...sound, isAuthority: true })],
-    ['signed by itself', () => makeCertificate({ names: ['node-1.example'] })],
+    ['that is a CA certificate itself', () => authority.issue({ ...sound, isAuthority: true })],
+    ['that is self-signed', () => makeCertificate({ names: ['node-1.example'] })],
     ['of another authority', () => makeAuthority().issue(sound)],
-    ['of another authority by the same name', () => makeAuthority('Our Authority').issue(sound)],
-  ])('%s', async (_what, make) => {
+    ['of another authority with the same name', () => makeAuthority('Our Authority').issue(sound)],
+  ])('a certificate is refused: %s', async (_what, make) => {
     expect(await campaign(authority.issue(sound), 'node-1')).toMatchObject(elected)
     expect(await campaign(make(), 'node-1')).toMatchObject(refused)
   })
 
-  test('issued by a client, which is no authority', async () => {
+  test('a certificate that a client certificate issued is refused', async () => {
     const { cert } = authority.issue(sound)
     const rogue = makeAuthority('Rogue').issue(sound)
     expect(await campaign({ cert: rogue.cert + cert, key: rogue.key }, 'node-1')).toMatchObject(refused)
   })
 })
 
-describe('without a certificate', () => {
+describe('requests without a certificate', () => {
   const missing = { status: 401, body: { message: 'This request needs a token or a client certificate.' } }
 
-  test('there is no identity, and only the health is told', async () => {
+  test('a request without a certificate has no identity and can only read the health', async () => {
     expect(await campaign(undefined, 'node-1')).toMatchObject(missing)
     expect(await send('GET', '/healthz')).toMatchObject({ status: 200 })
     expect(await send('GET', '/healthz', { client: makeAuthority().issue(sound) })).toMatchObject({ status: 200 })
   })
 
-  test('headers in which a proxy would tell of one mean nothing', async () => {
+  test('headers with which a proxy would forward a certificate are ignored', async () => {
     const { cert } = authority.issue(sound)
     const text = encodeURIComponent(cert)
     const headers = {
@@ -192,7 +192,7 @@ describe('without a certificate', () => {
     expect(await campaign(undefined, 'node-1', { headers })).toMatchObject(missing)
   })
 
-  test('plain HTTP gets no answer from a port of TLS', async () => {
+  test('plain HTTP gets no response from a TLS port', async () => {
     const { port } = new URL(service.url)
     const answer = new Promise((resolve, reject) => {
       plainRequest({ port, host: '127.0.0.1', path: '/healthz' }, resolve).on('error', reject).end()
@@ -201,25 +201,25 @@ describe('without a certificate', () => {
   })
 })
 
-describe('with a token beside the certificate', () => {
+describe('a token beside a certificate', () => {
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
   const token = signed({ alg: 'ES256' }, claimsOf('node-9'), keys.privateKey)
 
-  test('the token counts alone', async () => {
+  test('only the token counts when a request has a token and a certificate', async () => {
     const client = authority.issue(sound)
     expect(await campaign(client, 'node-9', { headers: bearer(token) })).toMatchObject(elected)
     expect(await campaign(client, 'node-1', { headers: bearer(token) })).toMatchObject({ status: 403 })
     expect(await campaign(undefined, 'node-9', { headers: bearer(token) })).toMatchObject(elected)
   })
 
-  test('a bad token is not made up for', async () => {
+  test('a certificate does not make up for an invalid token', async () => {
     const client = authority.issue(sound)
     expect(await campaign(client, 'node-1')).toMatchObject(elected)
     expect(await campaign(client, 'node-1', { headers: bearer('x.y.z') })).toMatchObject(refused)
   })
 })
 
-describe('a connection', () => {
+describe('TLS connections', () => {
   const dial = (options: ConnectionOptions) =>
     new Promise<TLSSocket>((resolve, reject) => {
       const port = Number(new URL(service.url).port)
@@ -233,7 +233,7 @@ describe('a connection', () => {
     })
 
   test.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'of %s is not taken up again with what was found out before',
+    'a %s session is not resumed with an earlier identity',
     async (version) => {
       const options = { ...authority.issue(sound), minVersion: version, maxVersion: version }
       const sessions: Buffer[] = []
@@ -243,7 +243,7 @@ describe('a connection', () => {
       const session = sessions.at(-1) ?? first.getSession()
       first.destroy()
       if (!session) throw new Error('there is no session to take up')
-      // The session alone, without the certificate: a server that takes it up would still know who it was.
+      // The session alone, without the certificate. A server that resumed it would still know the identity.
       const bare = { minVersion: version, maxVersion: version, session }
       const again = await dial(bare)
       expect(again.isSessionReused()).toBe(false)
@@ -256,7 +256,7 @@ describe('a connection', () => {
     },
   )
 
-  test('of TLS 1.2 is not negotiated anew with another certificate', async () => {
+  test('a TLS 1.2 connection cannot be renegotiated', async () => {
     const socket = await dial({ ...authority.issue(sound), maxVersion: 'TLSv1.2' })
     const renegotiated = new Promise((resolve) => {
       socket.on('error', () => resolve('refused'))
@@ -267,7 +267,7 @@ describe('a connection', () => {
     socket.destroy()
   })
 
-  test('that outlives its certificate is refused from then on', async () => {
+  test('a connection that outlives its certificate is refused from then on', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     // Certificates end at full seconds.
     const client = authority.issue({ ...sound, endsMs: Math.ceil(Date.now() / 1000) * 1000 + 2_000 })

@@ -21,7 +21,7 @@ let service: TestService
 let isShared = false
 afterEach(() => (isShared ? undefined : service.close()))
 
-/** One service for all tests of a suite, which leave it as it was. */
+/** Uses one service for all tests of a suite. They must leave it unchanged. */
 function shareService(start: () => Promise<void>): void {
   beforeAll(async () => {
     await start()
@@ -57,8 +57,8 @@ async function readAll(response: Response): Promise<string> {
   return text
 }
 
-describe('keys that are read again', () => {
-  test('take effect at once: those that are gone open nothing, also for tokens that were taken before', async () => {
+describe('reloaded keys', () => {
+  test('reloaded keys take effect at once, even for tokens that were accepted before', async () => {
     await startWith({ keys: [first] })
     const [old, next] = [tokenOne(), tokenTwo()]
     expect([await statusOf(old), await statusOf(next)]).toEqual([200, 401])
@@ -71,7 +71,7 @@ describe('keys that are read again', () => {
     expect([await statusOf(old), await statusOf(next)]).toEqual([401, 200])
   })
 
-  test('end streams, polls and waiting in line, so that nobody goes on by a right that is gone', async () => {
+  test('a reload of keys ends streams, polls, and waiting campaigns whose right is gone', async () => {
     await startWith({ keys: [first] })
     const token = tokenOne()
     const campaign = (more: object) =>
@@ -96,7 +96,7 @@ describe('keys that are read again', () => {
     await fresh.body?.cancel()
   })
 
-  test('may be PEM, and several, each by its thumbprint', async () => {
+  test('a keys file may have several PEM keys, each named by its thumbprint', async () => {
     const rsa = rsaKeys()
     const pem = [one, rsa].map(({ publicKey }) => publicKey.export({ type: 'spki', format: 'pem' }).toString())
     await startWith(pem[0])
@@ -118,7 +118,7 @@ async function begin(token: string, line: string, body: object) {
   const headers = [json, `Authorization: Bearer ${token}`, `Content-Length: ${text.length}`]
   socket.write(message(service.url, line, headers))
   const answer = answers(socket, 1)
-  // Until this one is answered, the head that was sent before has been read.
+  // Once this request is answered, the head that was sent before it has been read.
   await statusOf(token)
   return {
     async finish() {
@@ -128,10 +128,10 @@ async function begin(token: string, line: string, body: object) {
   }
 }
 
-describe('a request whose body comes late', () => {
+describe('requests with a late body', () => {
   const claim = { node_id: 'node-1', lease_ttl_ms: 60_000 }
 
-  test('is judged by the keys of when it is whole', async () => {
+  test('a request with a late body is checked with the keys at the time when it is complete', async () => {
     await startWith({ keys: [first] })
     const slow = [
       await begin(tokenOne(), `POST ${path}/campaign`, claim),
@@ -145,7 +145,7 @@ describe('a request whose body comes late', () => {
     expect(body).toMatchObject({ leader: null, highest_term: 0 })
   })
 
-  test('goes on if its key is still there', async () => {
+  test('a request with a late body succeeds if its key is still valid', async () => {
     await startWith({ keys: [first] })
     const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
     service.write('keys.json', { keys: [first, second] })
@@ -153,7 +153,7 @@ describe('a request whose body comes late', () => {
     expect(await finish()).toMatchObject({ status: 200, body: { is_leader: true } })
   })
 
-  test('comes to nothing if its token has run out meanwhile', async () => {
+  test('a request with a late body is refused if its token expired meanwhile', async () => {
     let aheadMs = 0
     await startWith({ keys: [first] }, { clock: { ...systemClock, wallMs: () => Date.now() + aheadMs } })
     const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
@@ -162,11 +162,11 @@ describe('a request whose body comes late', () => {
   })
 })
 
-describe('keys that make no sense', () => {
+describe('invalid keys', () => {
   shareService(() => startWith({ keys: [first] }))
 
   test.each<[string, unknown, RegExp]>([
-    ['no JSON', '{ "keys": [', /keysFile/],
+    ['invalid JSON', '{ "keys": [', /keysFile/],
     ['nothing', '', /no signing key/],
     ['no keys', { keys: [] }, /no signing key/],
     ['a private key', jwkOf(one.privateKey), /private/],
@@ -174,16 +174,16 @@ describe('keys that make no sense', () => {
     ['a certificate', makeCertificate().cert, /certificate; provide only the public key/],
     ['a shared secret', { keys: [{ kty: 'oct', alg: 'HS256', k: 'A'.repeat(43) }] }, /secret/],
     ['a key with alg none', { keys: [{ ...first, alg: 'none' }] }, /unknown kind/],
-    ['a key with the alg of another kind', { keys: [{ ...first, alg: 'RS256' }] }, /unknown kind/],
+    ['a key with the alg of another key type', { keys: [{ ...first, alg: 'RS256' }] }, /unknown kind/],
     ['a key on an unknown curve', { keys: [{ ...first, crv: 'secp256k1' }] }, /unknown kind/],
-    ['a key that is no point', { keys: [{ ...first, x: 'AAAA' }] }, /cannot be used/],
+    ['a key that is not a point on its curve', { keys: [{ ...first, x: 'AAAA' }] }, /cannot be used/],
     ['an RSA key of 1024 bits', { keys: [jwkOf(rsaKeys(1024).publicKey)] }, /less than 2048/],
-    ['two keys by one name', { keys: [first, { ...second, kid: 'one' }] }, /two keys/],
-    ['a name that stands there twice', '{"keys":[],"keys":[]}', /duplicate key/],
-    ['a key for encryption only', { keys: [{ ...first, use: 'enc' }] }, /no signing key/],
+    ['two keys with one kid', { keys: [first, { ...second, kid: 'one' }] }, /two keys/],
+    ['a duplicate JSON key', '{"keys":[],"keys":[]}', /duplicate key/],
+    ['a key only for encryption', { keys: [{ ...first, use: 'enc' }] }, /no signing key/],
     ['a key that may not verify', { keys: [{ ...first, key_ops: ['sign'] }] }, /key_ops/],
     ['a list', [first], /no signing key/],
-  ])('are refused, and everything stays as it was: %s', async (_what, content, message) => {
+  ])('an invalid keys file is refused and changes nothing: %s', async (_what, content, message) => {
     service.write('keys.json', content)
     await expect(service.running.reload()).rejects.toThrow(message)
     expect(await statusOf(tokenOne())).toBe(200)
@@ -195,8 +195,8 @@ describe('keys that make no sense', () => {
   })
 })
 
-describe('a token that runs out', () => {
-  test('ends the renewals of a leader', async () => {
+describe('expiring tokens', () => {
+  test('a leader cannot renew once its token has expired', async () => {
     await startWith({ keys: [first] })
     const token = tokenOne({ exp: nowSeconds() + 1.5 })
     const held = { node_id: 'node-1', term: 1, extend_by_ms: 60_000 }
@@ -204,11 +204,11 @@ describe('a token that runs out', () => {
     await ask(service.url, token, 'POST', `${path}/campaign`, { node_id: 'node-1', lease_ttl_ms: 60_000 })
     expect(await renew()).toMatchObject({ status: 200 })
     await expect.poll(async () => (await renew()).status, { interval: 100, timeout: 5_000 }).toBe(401)
-    // The same leader with a new token goes on.
+    // The same leader continues with a new token.
     expect(await ask(service.url, tokenOne(), 'POST', `${path}/renew`, held)).toMatchObject({ status: 200 })
   })
 
-  test('ends the stream that it opened, soon', async () => {
+  test('an expired token soon ends the stream that it opened', async () => {
     await startWith({ keys: [first] })
     const exp = nowSeconds() + 1.5
     const stream = await openStream(tokenOne({ exp }))
@@ -218,7 +218,7 @@ describe('a token that runs out', () => {
     expect(nowSeconds() - exp).toBeLessThan(10)
   })
 
-  test('ends a poll, and the wait of a campaign in line', async () => {
+  test('an expired token ends a poll and a waiting campaign', async () => {
     await startWith({ keys: [first] })
     await ask(service.url, tokenOne(), 'POST', `${path}/campaign`, { node_id: 'node-1', lease_ttl_ms: 60_000 })
     const exp = nowSeconds() + 1
@@ -235,7 +235,7 @@ describe('a token that runs out', () => {
     expect(nowSeconds() - exp).toBeLessThan(10)
   })
 
-  test('is judged by the wall clock of the service', async () => {
+  test('the expiry of a token is checked with the wall clock of the service', async () => {
     let aheadMs = 0
     await startWith({ keys: [first] }, { clock: { ...systemClock, wallMs: () => Date.now() + aheadMs } })
     const token = tokenOne()
@@ -247,7 +247,7 @@ describe('a token that runs out', () => {
   })
 })
 
-describe('TLS that is read again', () => {
+describe('reloaded TLS files', () => {
   const [serverOne, serverTwo] = [makeCertificate(), makeCertificate()]
   const [authorityOne, authorityTwo] = [makeAuthority(), makeAuthority()]
   const entry = (groups: string[]) => ({ certificates: [{ san: 'DNS:node-1.example', groups }] })
@@ -287,7 +287,7 @@ describe('TLS that is read again', () => {
     })
   const fingerprint = ({ cert }: Certificate) => new X509Certificate(cert).fingerprint256
 
-  test('shows the new certificate to new connections, and keeps the old ones', async () => {
+  test('a reload shows the new certificate to new connections and keeps the old ones', async () => {
     await startTls()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const client = authorityOne.issue(wish)
@@ -305,13 +305,13 @@ describe('TLS that is read again', () => {
     agent.destroy()
   })
 
-  test('takes rights away from connections that are open', async () => {
+  test('a reload removes rights from open connections', async () => {
     await startTls()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const client = authorityOne.issue(wish)
     expect(await look(client, agent)).toBe(200)
     service.write('rights.json', entry(['billing-*']))
-    // All or nothing: one file that is wrong keeps all others from being taken.
+    // All or nothing: one invalid file prevents all others from being used.
     service.write('server.pem', 'hello')
     await expect(service.running.reload()).rejects.toThrow(/tls\.certFile/)
     expect(await look(client, agent)).toBe(200)
@@ -324,7 +324,7 @@ describe('TLS that is read again', () => {
     agent.destroy()
   })
 
-  test('refuses the renewals of a leader whose right is withdrawn, and its lease ends by itself', async () => {
+  test('a leader whose right is withdrawn cannot renew, and its lease expires', async () => {
     await startTls()
     service.write('rights.json', {
       certificates: [
@@ -366,7 +366,7 @@ describe('TLS that is read again', () => {
     agent.destroy()
   })
 
-  test('ends connections whose authority is gone', async () => {
+  test('a reload ends connections whose authority is gone', async () => {
     await startTls()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const client = authorityOne.issue(wish)
@@ -384,24 +384,24 @@ describe('TLS that is read again', () => {
     agent.destroy()
   })
 
-  describe('and makes no sense', () => {
+  describe('invalid TLS files', () => {
     shareService(startTls)
 
     test.each<[string, string, unknown, RegExp]>([
-      // Node would take it for all public authorities.
+      // Node would trust all public authorities.
       ['an empty file of authorities', 'clients.pem', '', /clientCaFile: it contains no certificate/],
-      ['text that is no authority', 'clients.pem', 'hello', /clientCaFile: it contains no certificate/],
+      ['text that is not a certificate', 'clients.pem', 'hello', /clientCaFile: it contains no certificate/],
       [
-        'a certificate of a client for an authority',
+        'a client certificate as an authority',
         'clients.pem',
         authorityOne.issue(wish).cert,
         /not a CA certificate/,
       ],
-      ['a key for an authority', 'clients.pem', serverOne.key, /not a PRIVATE KEY/],
+      ['a key as an authority', 'clients.pem', serverOne.key, /not a PRIVATE KEY/],
       ['no certificate', 'server.pem', 'hello', /tls\.certFile/],
       ['half an authority', 'clients.pem', authorityOne.cert + half(authorityTwo.cert), /clientCaFile: .*incomplete/],
       [
-        'half an authority before a whole one',
+        'half an authority before a complete one',
         'clients.pem',
         half(authorityTwo.cert) + authorityOne.cert,
         /incomplete/,
@@ -413,21 +413,21 @@ describe('TLS that is read again', () => {
       ['a name without a type', 'rights.json', { certificates: [{ san: 'node-1.example' }] }, /"DNS:"/],
       ['a common name', 'rights.json', { certificates: [{ san: 'CN:node-1' }] }, /"DNS:"/],
       [
-        'a right that nobody knows',
+        'an unknown right',
         'rights.json',
         { certificates: [{ san: 'DNS:a', root: true }] },
         /unknown field "root"/,
       ],
-      ['a name twice', 'rights.json', { certificates: [{ san: 'DNS:a' }, { san: 'DNS:a' }] }, /twice/],
+      ['a duplicate name', 'rights.json', { certificates: [{ san: 'DNS:a' }, { san: 'DNS:a' }] }, /twice/],
       [
-        'a field twice',
+        'a duplicate field',
         'rights.json',
         '{"certificates":[{"san":"DNS:a","admin":false,"admin":true}]}',
         /duplicate key/,
       ],
-      ['something beside the certificates', 'rights.json', { certificates: [], more: 1 }, /must be \{/],
-      ['no list', 'rights.json', { certificates: {} }, /must be \{/],
-    ])('leaves everything as it was if there is %s', async (_what, file, content, message) => {
+      ['a field beside the certificates', 'rights.json', { certificates: [], more: 1 }, /must be \{/],
+      ['an object instead of a list', 'rights.json', { certificates: {} }, /must be \{/],
+    ])('a reload with invalid TLS files changes nothing: %s', async (_what, file, content, message) => {
       service.write(file, content)
       await expect(service.running.reload()).rejects.toThrow(message)
       writeAll(service.write)

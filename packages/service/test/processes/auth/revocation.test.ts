@@ -50,11 +50,11 @@ async function readAll(response: Response): Promise<string> {
 const openStream = (token: string, url: string) =>
   fetch(`${url}${group}/watch`, { headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream' } })
 
-/** Revoked by the first case. */
+/** The tokens that the first case revoked. */
 const earlier: string[] = []
 
-describe('a token that is revoked', () => {
-  test('is refused by every process from the answer on, whichever was asked to revoke it; others are not', async () => {
+describe('revoked tokens', () => {
+  test('a revoked token is refused by every process once the call is answered, and other tokens are not', async () => {
     const other = await sign()
     for (let round = 0; round < 6; round++) {
       const { entries } = service.running
@@ -70,7 +70,7 @@ describe('a token that is revoked', () => {
     expect(service.log.join('\n')).toContain('the token is revoked')
   })
 
-  test('ends its streams, polls and waiting campaigns at once, with the reason, and nobody else’s', async () => {
+  test("a revocation ends the token's streams, polls, and waiting campaigns with the reason, and no others", async () => {
     const [bad, good] = [await sign(), await sign({ node: 'node-2' })]
     const campaign = (token: string, node_id: string, url: string, more: object) =>
       ask(url, token, 'POST', `${group}/campaign`, { node_id, lease_ttl_ms: 60_000, ...more })
@@ -105,7 +105,7 @@ describe('a token that is revoked', () => {
       expect(await inLine).toMatchObject(refused)
     }
     await expect.poll(() => figures('tenure_watchers')).toBe(entries.length * 2)
-    // The streams of the other token still get the next change.
+    // The streams of the other token still receive the next change.
     const { term } = (await look(good.token)).body['leader'] as { term: number }
     await ask(service.url, good.token, 'POST', `${group}/resign`, { node_id: 'node-2', term })
     for (const { kept, keptPoll } of open) {
@@ -114,7 +114,7 @@ describe('a token that is revoked', () => {
     }
   })
 
-  test('renews nothing, so that its lease runs out and another leads', async () => {
+  test('a leader with a revoked token cannot renew, so its lease expires and another node leads', async () => {
     const [bad, good] = [await sign(), await sign({ node: 'node-2' })]
     const call = (token: string, verb: string, body: object) =>
       ask(service.url, token, 'POST', `/v1/groups/left/${verb}`, body)
@@ -130,21 +130,21 @@ describe('a token that is revoked', () => {
     expect((await waiting).body).toMatchObject({ is_leader: true, leader: { node_id: 'node-2', term: term + 1 } })
   })
 
-  test('is refused where the body of its request comes after the revocation', async () => {
+  test('a revoked token is refused when the body of its request arrives after the revocation', async () => {
     const bad = await sign()
     const text = JSON.stringify({ node_id: 'node-1', lease_ttl_ms: 60_000 })
     const socket = open(service.url)
     const headers = [json, `Authorization: Bearer ${bad.token}`, `Content-Length: ${text.length}`]
     socket.write(message(service.url, `POST /v1/groups/late/campaign`, headers))
     const answer = answers(socket, 1)
-    // Until this one is answered, the head that was sent before has been read.
+    // Once this request is answered, the head that was sent before it has been read.
     await look(bad.token)
     await revoke(bad.id)
     socket.write(text)
     expect((await answer)[0]).toMatchObject({ status: 401 })
   })
 
-  test('can be revoked again, by administrators only, and an administrator can revoke itself', async () => {
+  test('only an administrator can revoke a token, repeatedly, and even its own', async () => {
     const [bad, node, chief] = [await sign(), await sign(), await sign({ node: 'chief', admin: true, groups: [] })]
     const reader = await sign({ node: 'eye', reader: true, groups: [] })
     for (const { token } of [node, reader]) expect((await revoke(bad.id, { by: token })).status).toBe(403)
@@ -157,20 +157,20 @@ describe('a token that is revoked', () => {
   })
 
   test.each([{}, { token_id: '' }, { token_id: 7 }, { token_id: 'x'.repeat(257) }, { token_id: 'a\nb' }])(
-    'is not revoked by %j',
+    'a revocation with the body %j is refused',
     async (body) => {
       const answer = await ask(service.url, admin, 'POST', '/v1/tokens/revoke', body)
       expect(answer).toMatchObject({ status: 400, body: { error: 'INVALID_REQUEST' } })
     },
   )
 
-  test('stays refused, whoever has become active since', async () => {
+  test('a revoked token stays refused after the active replica has changed', async () => {
     expect(earlier).toHaveLength(6)
     const all = earlier.flatMap((token) => service.running.entries.map((url) => look(token, url)))
     for (const answer of await Promise.all(all)) expect(answer).toMatchObject(refused)
   })
 
-  test('shows up among the groups neither by name nor by number', async () => {
+  test('a revoked token is neither listed nor counted as a group', async () => {
     const { id } = await sign()
     const countOf = async () => {
       const counts = service.running.entries.map(async (url) => {
@@ -191,7 +191,7 @@ describe('a token that is revoked', () => {
   })
 })
 
-test('a revocation outlives the service that took it, and is part of a backup', async () => {
+test('a revocation survives a restart and is part of a backup', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-revoked-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const tokenKeyFile = join(folder, 'tenure.key.pub')
@@ -215,7 +215,7 @@ test('a revocation outlives the service that took it, and is part of a backup', 
   expect(await look(later.token, third.url)).toMatchObject(refused)
 })
 
-test('tokens of an issuer are revoked by whatever id they have; one without an id is valid until it expires', async () => {
+test('a token of an issuer is revoked by its id, and a token without an id is valid until it expires', async () => {
   const own = createPrivateKey(key.privateKey)
   const issued = await startTestService((write) => ({
     authentication: {

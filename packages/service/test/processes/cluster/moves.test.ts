@@ -19,7 +19,7 @@ interface Grant {
 
 const some = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)] as T
 
-/** Campaigns, renews and resigns, each through any replica. */
+/** Campaigns, renews, and resigns, each through any replica. */
 async function live(nodeId: string, replicas: readonly Replica[], grants: Grant[], untilMs: number): Promise<void> {
   while (performance.now() < untilMs) {
     const groupId = some(groups)
@@ -45,7 +45,10 @@ async function live(nodeId: string, replicas: readonly Replica[], grants: Grant[
   }
 }
 
-/** Notes what is wrong with what a replica tells: each term of a group begins and ends once, unless a break named it. */
+/**
+ * Records what is wrong with the changes of a replica: each term of a group begins and ends once, unless a break named
+ * it.
+ */
 function judge({ groups: told, name }: Replica, wrong: string[], all: Map<string, string>) {
   const last = new Map<string, { readonly term: number; readonly isOver: boolean }>()
   const excused = new Set<string>()
@@ -79,7 +82,7 @@ function judge({ groups: told, name }: Replica, wrong: string[], all: Map<string
 }
 
 test(
-  'whoever is active, a term is granted once, and every replica tells of each change once or of a break',
+  'each term is granted once and every replica emits each change once or a break, whichever replica is active',
   { timeout: 60_000 },
   async () => {
     const { cluster } = await openThree()
@@ -97,7 +100,7 @@ test(
       const fault = Math.random()
       if (fault < 0.3) proxy.reset()
       else if (fault < 0.6) {
-        // What it tells last does not arrive.
+        // The last changes that it sends do not arrive.
         proxy.freezeExisting('to-client')
         await delay(Math.random() * 30)
       }
@@ -115,7 +118,7 @@ test(
         if (one.groupId === other.groupId && one.knownAtMs < other.askedAtMs) expect(one.term).toBeLessThan(other.term)
       }
     }
-    // In the end all of them have heard the same, and it is so.
+    // In the end, all replicas have received the same changes.
     const newest = active.hub.feed.position
     await expect
       .poll(() => replicas.every(({ groups: { changes } }) => !isAfter(newest, changes.position)), { timeout: 10_000 })

@@ -1,4 +1,4 @@
-/** How revocations reach every replica, whatever becomes of the connections between them. */
+/** Tests of how revocations reach every replica, whatever happens to the connections between them. */
 import { expect, onTestFinished, test } from 'vitest'
 import { nobody } from '../../../src/auth/access.ts'
 import { Revocations, revocationOf } from '../../../src/auth/revocations.ts'
@@ -15,14 +15,14 @@ function follow({ groups: state, replicas }: Replica) {
   return { revocations, ended, started: revocations.start() }
 }
 
-/** Each replica with what it knows. */
+/** The revocations that each replica knows. */
 async function followAll(...all: readonly Replica[]) {
   const followed = all.map(follow)
   await Promise.all(followed.map(({ started }) => started))
   return followed.map(({ revocations }) => revocations)
 }
 
-test('a revocation is answered only when a follower that hears late has heard of it', async () => {
+test('a revocation is answered only after a slow follower has received it', async () => {
   const { active, follower } = await openPair()
   const [first, second] = await followAll(active, follower)
   await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(1)
@@ -34,7 +34,7 @@ test('a revocation is answered only when a follower that hears late has heard of
   }
 })
 
-test('a follower that does not confirm is reported, and the call may be repeated', async () => {
+test('a follower that does not confirm a revocation is reported, and the call may be repeated', async () => {
   const { active, follower } = await openPair()
   const [first, second] = await followAll(active, follower)
   await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(1)
@@ -47,7 +47,7 @@ test('a follower that does not confirm is reported, and the call may be repeated
   expect(second?.has(bearerOf('one'))).toBe(true)
 })
 
-test('a follower that was cut off hears what it has missed once it is connected again', async () => {
+test('a follower that was disconnected receives the missed revocations after it reconnects', async () => {
   const { active, follower } = await openPair()
   const [first, second] = await followAll(active, follower)
   active.proxy.refuse()
@@ -59,22 +59,22 @@ test('a follower that was cut off hears what it has missed once it is connected 
   await expect.poll(() => second?.has(bearerOf('one')), { timeout: 4_000 }).toBe(true)
 })
 
-test('a follower hears what it has missed from one that takes over and has kept no changes', async () => {
+test('a follower receives missed revocations from a new active replica that has kept no changes', async () => {
   const { cluster, active, follower } = await openPair()
   const [known] = await followAll(follower)
   active.proxy.refuse()
   active.proxy.reset()
   await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(0)
-  // Without the lease that tells the others, whose end would be another change.
+  // Define it without the lease that notifies the others, because the end of that lease would be another change.
   await active.local?.define(revocationOf('one'), { policy, allowedNodes: undefined }, { replace: true })
   const late = await cluster.add()
   cluster.depose()
   await cluster.elect(late)
-  // Sooner than it would look by itself.
+  // This is sooner than the follower would poll by itself.
   await expect.poll(() => known?.has(bearerOf('one')), { timeout: 3_000 }).toBe(true)
 })
 
-test('whoever takes over knows them, and can revoke too, from any replica', async () => {
+test('every replica knows the revocations after a failover and can revoke further tokens', async () => {
   const { cluster, active, next, follower } = await openThree()
   const all = await followAll(active, next, follower)
   await all[2]?.revoke('by a follower')
@@ -90,13 +90,13 @@ test('whoever takes over knows them, and can revoke too, from any replica', asyn
   for (const revocations of all) expect(revocations.check(bearerOf('another'))).toBeUndefined()
 })
 
-test('a replica that cannot know lets nobody in by a token: it holds callers, then refuses them', async () => {
+test('a replica that does not know the revocations holds callers with tokens and then refuses them', async () => {
   const cluster = new TestCluster(new MemoryStorage(), {})
   const one = await cluster.add()
   const { revocations } = follow(one)
   const refused = { code: 'BACKEND_UNAVAILABLE', message: expect.stringContaining('are not known') as string }
   await expect(revocations.check(bearerOf('any'))).rejects.toMatchObject(refused)
-  // Others are none of its business.
+  // Callers without a token are not affected.
   expect(revocations.check(nobody)).toBeUndefined()
   const held = revocations.check(bearerOf('any'))
   await cluster.elect(one)
@@ -104,7 +104,7 @@ test('a replica that cannot know lets nobody in by a token: it holds callers, th
   await expect.poll(() => revocations.check(bearerOf('any'))).toBeUndefined()
 })
 
-test('thousands of them are all found by a replica that starts later', async () => {
+test('a replica that starts later finds thousands of revocations', async () => {
   const { cluster, active } = await openPair()
   const ids = Array.from({ length: 1_203 }, (_, index) => `token ${index}`)
   const definition = { policy, allowedNodes: undefined }

@@ -7,7 +7,7 @@ import { Members } from '../../../src/groups/members.ts'
 import { ServiceProcess } from '../../disk/service-process.ts'
 import { held, open, pass } from '../../groups/scene.ts'
 
-test('more leases than are written at once end, each of them once', async () => {
+test('each of many leases ends once when more expire than fit into one write', async () => {
   const scene = await open({ maxGroups: 10_000 })
   const groupIds = Array.from({ length: 4_500 }, (_, index) => `group-${index}`)
   await Promise.all(groupIds.map((groupId) => scene.campaign('a', { groupId })))
@@ -19,7 +19,7 @@ test('more leases than are written at once end, each of them once', async () => 
   expect(scene.changes).toEqual(groupIds.map(() => 'LEADER_LOST a 1 expired'))
 })
 
-test('what runs out is taken in order, wherever it was moved to meanwhile', () => {
+test('the expiry queue yields items in order, even if their expiry moved meanwhile', () => {
   const queue = new ExpiryQueue<{ expiresAtMs: number; ended: boolean }>()
   let seed = 7
   const chance = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
@@ -42,12 +42,12 @@ test('what runs out is taken in order, wherever it was moved to meanwhile', () =
   expect(queue.nextMs()).toBeUndefined()
 })
 
-test('members that were not heard of for long are dropped, also where nobody asks for them', () => {
+test('members that were silent for long are dropped even if nobody lists them', () => {
   const members = new Members({ memberTtlMs: 1_000, maxMembersPerGroup: 10 })
   members.note('jobs', 'old', '{}', 0)
   members.note('jobs', 'new', '{}', 500)
   members.prune(1_000)
-  // As of then, when nothing of it was too old.
+  // List as of a time at which neither member was too old.
   const then = {
     allowed: [],
     last: undefined,
@@ -59,7 +59,7 @@ test('members that were not heard of for long are dropped, also where nobody ask
   expect(members.list('jobs', then).map(({ nodeId }) => nodeId)).toEqual(['new'])
 })
 
-test('a lease from a backup leads no more, and nobody else leads while its holder may believe that it does', async () => {
+test('a lease from a backup is not live, and no other node leads while its holder may believe that it leads', async () => {
   const scene = await open()
   await scene.campaign('a', { attempt: 'start 1' })
   const backup = mkdtempSync(join(tmpdir(), 'tenure-backup-'))
@@ -83,7 +83,7 @@ test('a lease from a backup leads no more, and nobody else leads while its holde
   expect(await scene.campaign('a', same)).toMatchObject({ granted: true, lease: { term: 1_000_002 } })
 })
 
-test('a second process on the same directory says so and ends, and the first goes on', async () => {
+test('a second process on the same directory exits with an error, and the first one continues', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-two-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const first = await ServiceProcess.start({ directory })

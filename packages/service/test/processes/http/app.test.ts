@@ -16,13 +16,13 @@ afterAll(() => service.close())
 const forLong = JSON.stringify({ node_id: 'a', lease_ttl_ms: 3_600_000 })
 const ask = (line: string, ...headers: string[]) => send(url, request(url, line, headers))
 
-describe('a path', () => {
+describe('request paths', () => {
   test.each([
     'http://127.0.0.1/healthz',
     'http://elsewhere/v1/groups/led/leader',
     'https://elsewhere/../../healthz',
     '*',
-  ])('is not %s', async (target) => {
+  ])('the request target %s is refused', async (target) => {
     expectRefused(await ask(`GET ${target}`), 400)
   })
 
@@ -47,18 +47,18 @@ describe('a path', () => {
     '/%2fhealthz',
     '/healthz%zz',
     '/\\healthz',
-  ])('is taken as it stands: %s is not there', async (path) => {
+  ])('the path %s is not normalized and does not exist', async (path) => {
     expectRefused(await ask(`GET ${path}`), 400, 404)
   })
 
-  test('is decoded once', async () => {
+  test('a path is decoded only once', async () => {
     expect(await ask('GET /v1/groups/%6ced/leader')).toMatchObject({ status: 200, body: { leader: { node_id: 'a' } } })
     expectRefused(await ask('GET /v1/groups/%256ced/leader'), 400)
   })
 })
 
-describe('a method', () => {
-  test('that a path does not have is answered with those that it has', async () => {
+describe('request methods', () => {
+  test('a method that a path does not have is answered with the allowed methods', async () => {
     for (const method of ['DELETE', 'OPTIONS', 'TRACE', 'QUERY']) {
       const answer = await ask(`${method} /v1/groups/led/leader`, json)
       expectRefused(answer, 405)
@@ -69,15 +69,15 @@ describe('a method', () => {
     expectRefused(await ask('GET /v1/groups/led/campaign'), 405)
   })
 
-  test('that nobody knows is refused', async () => {
+  test('an unknown method is refused', async () => {
     expectRefused(await ask('PROPFIND /v1/groups'), 404)
     expectRefused(await ask('GARBAGE /v1/groups'), 400)
     expectRefused(await ask('get /healthz'), 400)
-    // A tunnel is not even refused.
+    // A CONNECT request gets no response at all.
     expect(await ask('CONNECT 127.0.0.1:22')).toBeUndefined()
   })
 
-  test('is not overridden by a header', async () => {
+  test('a header cannot override the method', async () => {
     for (const header of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', '_method']) {
       const answer = await ask('GET /v1/groups/led', `${header}: DELETE`)
       expect(answer).toMatchObject({ status: 200, body: { group: { leader: { node_id: 'a' } } } })
@@ -86,7 +86,7 @@ describe('a method', () => {
     expect(query).toMatchObject({ status: 200, body: { group: { leader: { node_id: 'a' } } } })
   })
 
-  test('HEAD is a GET without its body, and opens no stream', async () => {
+  test('HEAD is a GET without its body and opens no stream', async () => {
     const socket = open(url)
     socket.write(request(url, 'HEAD /v1/groups/led/leader', ['Connection: close']))
     const text = await new Promise<string>((resolve) => {
@@ -103,7 +103,7 @@ describe('a method', () => {
     stream.destroy()
   })
 
-  test('a wish to talk about something else is not granted', async () => {
+  test('an upgrade to another protocol is ignored', async () => {
     const headers = [
       'Connection: Upgrade',
       'Upgrade: websocket',
@@ -119,11 +119,11 @@ describe('a method', () => {
   })
 })
 
-describe('without authentication, a page in a browser on this machine', () => {
+describe('browsers and hosts without authentication', () => {
   const raw = (host: string, line = 'GET /v1/groups', ...headers: string[]) =>
     send(url, [`${line} HTTP/1.1`, `Host: ${host}`, ...headers, '', ''].join('\r\n'))
 
-  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('may ask %s', async (host) => {
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('a request to the host %s is answered without authentication', async (host) => {
     expect(await raw(`${host}:${port}`)).toMatchObject({ status: 200 })
     expect(await raw(host)).toMatchObject({ status: 200 })
   })
@@ -142,13 +142,13 @@ describe('without authentication, a page in a browser on this machine', () => {
     '[::1',
     '2130706433',
     ':80',
-  ])('may not ask under the name of %s', async (host) => {
+  ])('a request to the host %s is refused without authentication', async (host) => {
     expectRefused(await raw(host), 400, 403)
     expectRefused(await raw(`${host}:${port}`), 400, 403)
     expectRefused(await raw(host, 'GET /healthz'), 400, 403)
   })
 
-  test('may ask under a name that was configured, and then no other one', async () => {
+  test('only the configured host is answered when allowedHosts is set', async () => {
     const other = await serve({ allowedHosts: ['elections.example'] })
     onTestFinished(() => other.close())
     const as = (host: string) => send(other.url, `GET /healthz HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
@@ -161,9 +161,9 @@ describe('without authentication, a page in a browser on this machine', () => {
     ['evil.example', 'http://evil.example'],
     ['a file', 'null'],
     ['another port', 'http://127.0.0.1:3000'],
-    ['what is no origin', 'nonsense'],
+    ['an invalid origin', 'nonsense'],
     ['a longer name', 'http://127.0.0.1.evil.example'],
-  ])('of %s changes nothing', async (_what, origin) => {
+  ])('a page of %s cannot change anything', async (_what, origin) => {
     const lines: [string, string?][] = [
       ['POST /v1/groups/led/resign', '{"node_id":"a","term":1}'],
       ['PUT /v1/groups/led', '{}'],
@@ -176,13 +176,13 @@ describe('without authentication, a page in a browser on this machine', () => {
     expect(await ask('GET /v1/groups/led/leader')).toMatchObject({ body: { leader: { node_id: 'a', term: 1 } } })
   })
 
-  test('of this very service may do what anybody may', async () => {
+  test('a page of the service itself may do what everyone may', async () => {
     const headers = [json, `Origin: ${url}`]
     const answer = await send(url, request(url, 'POST /v1/groups/own/campaign', headers, campaign))
     expect(answer).toMatchObject({ status: 200, body: { is_leader: true } })
   })
 
-  test('is never told that it may read', async () => {
+  test('no response allows a page of another origin to read it', async () => {
     const origin = 'Origin: http://evil.example'
     const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: content-type']
     const seen: (Answer | undefined)[] = [
@@ -199,8 +199,8 @@ describe('without authentication, a page in a browser on this machine', () => {
   })
 })
 
-describe('what an answer tells', () => {
-  test('is nothing of the inside', async () => {
+describe('responses', () => {
+  test('an error response reveals nothing internal', async () => {
     const answers = [
       await ask('GET /nowhere/<script>'),
       await ask(`GET /v1/groups/${'%zz'}/leader`),
@@ -219,7 +219,7 @@ describe('what an answer tells', () => {
     }
   })
 
-  test('does not count the requests of others: every request_id is random', async () => {
+  test('request ids are random, so that they do not count the requests of others', async () => {
     const ids: unknown[] = []
     for (let count = 0; count < 5; count += 1) {
       const answer = await fetch(`${url}/nowhere`)
@@ -229,7 +229,7 @@ describe('what an answer tells', () => {
     expect(new Set(ids.map((id) => String(id).slice(0, 8))).size).toBe(5)
   })
 
-  test('is kept by no cache where it is JSON, whether it is an answer, a poll, a refusal or no HTTP at all', async () => {
+  test('no JSON response may be cached, whether it is a result, a poll, or an error', async () => {
     const answers = [
       await ask('GET /v1/groups'),
       await ask('GET /v1/groups/led/leader'),
@@ -249,7 +249,7 @@ describe('what an answer tells', () => {
     expect((await ask('GET /'))?.headers.get('cache-control')).toBe('no-cache')
   })
 
-  test('in metrics is bounded, whatever was asked for', async () => {
+  test('the metrics do not grow with unknown paths, methods, and groups', async () => {
     const labels = async () => {
       const text = await (await fetch(`${url}/metrics`)).text()
       return text.split('\n').filter((line) => line.startsWith('tenure_request'))
@@ -270,7 +270,7 @@ describe('what an answer tells', () => {
     expect(after.join('\n')).not.toMatch(/unknown/)
   })
 
-  test('comes in order when requests are sent ahead of answers, up to a bound', async () => {
+  test('pipelined requests are answered in order, up to a bound', async () => {
     const few = open(url)
     few.write(Buffer.concat(Array.from({ length: 200 }, () => request(url, 'GET /v1/groups/led/leader'))))
     expect((await answers(few, 200)).map(({ status }) => status)).toEqual(Array.from({ length: 200 }, () => 200))

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { newDirectory, serveProcess } from '../../service-process.ts'
 import { isOneProcess, serve } from '../../served.ts'
 
-/** As they stand in the document. */
+/** The examples as they are in the document. */
 const documents = {
   campaign: `{
   "node_id": "node_17",
@@ -72,23 +72,23 @@ const documents = {
 }`,
 }
 
-/** Fields that tell of time, or of how long something lasts. */
+/** The fields with a time or a duration. */
 const times = new Set(['lease_expires_at_ms', 'retry_after_ms', 'ts_ms'])
 
-/** The answer of the document: every field by its name and with its value, where that is not a time. */
+/** The response in the document: every field with its name, and with its value unless that is a time. */
 function like(example: string): Record<string, unknown> {
   return JSON.parse(example, (name, value: unknown) =>
     times.has(name) ? (expect.any(Number) as number) : value,
   ) as Record<string, unknown>
 }
 
-/** The examples of the document byte for byte, sent to the service as it was built. */
-test('every example of the document is taken, and answered in its words', { timeout: 60_000 }, async () => {
+/** Sends the examples of the document byte for byte to the built service. */
+test('every example of the document is accepted and answered as documented', { timeout: 60_000 }, async () => {
   const ask = asking(await startedUrl())
   const group = '/v1/groups/payments-coordinator'
   const created = await ask('POST', '/v1/groups', documents.createGroup)
   expect(created).toMatchObject({ status: 201, body: { ok: true, group: like(documents.createGroup) } })
-  // Other examples have other nodes: from here on all may take part.
+  // The other examples have other nodes, so allow all nodes from here on.
   expect(await ask('PUT', group, '{"policy": { "min_ttl_ms": 2000, "max_ttl_ms": 15000 }}')).toMatchObject({
     body: { group: { allowed_nodes: null, policy: { min_ttl_ms: 2000, max_ttl_ms: 15000 } } },
   })
@@ -128,7 +128,7 @@ test('every example of the document is taken, and answered in its words', { time
   expect(members.map(({ node_id }) => node_id)).toContain('node_17')
 })
 
-test('every error of the document is answered by its name', { timeout: 60_000 }, async () => {
+test('every error of the document is returned with its documented code', { timeout: 60_000 }, async () => {
   const ask = asking(await startedUrl())
   await ask('POST', '/v1/groups', documents.createGroup)
   const post = (verb: string, body: object) =>
@@ -144,7 +144,7 @@ test('every error of the document is answered by its name', { timeout: 60_000 },
   expect(await post('campaign', { ...claim, node_id: 'node_09' })).toMatchObject(fails(403, 'UNAUTHORIZED'))
 })
 
-/** The service as it was built, where it is a single process. */
+/** The built service, if it is a single process. */
 async function startedUrl(): Promise<string> {
   if (isOneProcess()) return (await serveProcess(newDirectory())).url
   const service = await serve()

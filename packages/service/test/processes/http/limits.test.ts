@@ -11,7 +11,7 @@ const header = { alg: 'ES256', kid: 'one' }
 const tokenFor = (sub: string) => tokenOf({ header, claims: claimsOf(sub), key: keys.privateKey })
 const [first, second] = [tokenFor('node-1'), tokenFor('node-2')]
 
-/** A service that knows who asks, with these limits. */
+/** A service with authentication and these limits. */
 async function authenticated(limits: Partial<LimitOptions>): Promise<string> {
   const service = await startTestService((write) => {
     const keysFile = write('keys.json', { keys: [jwkOf(keys.publicKey, { kid: 'one', alg: 'ES256' })] })
@@ -30,8 +30,8 @@ const tooMany = {
   body: { ok: false, error: 'RATE_LIMITED', retry_after_ms: expect.any(Number) as number },
 }
 
-describe('a subject', () => {
-  test('that asks too much is told when to come back, while others and its own renewals go on', async () => {
+describe('limits per subject', () => {
+  test('a subject over its limit gets a time to retry, while its renewals and other subjects continue', async () => {
     const url = await authenticated({ requestsPerSecond: 10 })
     expect(await campaignOf(url, first, 'node-1', 'payments-1')).toMatchObject({ body: { is_leader: true } })
     const flood = await Promise.all(Array.from({ length: 60 }, () => campaignOf(url, first, 'node-1', 'payments-2')))
@@ -47,7 +47,7 @@ describe('a subject', () => {
     expect(resign).toMatchObject({ status: 200 })
   })
 
-  test('cannot let the promises of one group wait for each other without end', async () => {
+  test('a batch that renews the same group repeatedly with different durations is refused', async () => {
     const url = await authenticated({})
     expect(await campaignOf(url, first, 'node-1', 'payments-1')).toMatchObject({ status: 200 })
     const renewals = Array.from({ length: 4_000 }, (_, index) => ({
@@ -62,7 +62,7 @@ describe('a subject', () => {
     expect(new Set(again.map(({ error }) => error))).toEqual(new Set(['INVALID_REQUEST']))
   })
 
-  test('pays for each lease in a batch', async () => {
+  test('each renewal in a batch is charged to the subject', async () => {
     const url = await authenticated({ renewalsPerSecond: 100 })
     const item = { group_id: 'payments-1', term: 1, extend_by_ms: 1_000 }
     const renew = (token: string, node_id: string, count: number) =>
@@ -72,19 +72,19 @@ describe('a subject', () => {
     expect(await renew(second, 'node-2', 190)).toMatchObject({ status: 200 })
   })
 
-  test('pays for each ten groups that it asks about at once', async () => {
+  test('every ten groups of one request are charged as a request', async () => {
     const url = await authenticated({ requestsPerSecond: 10 })
     const list = Array.from({ length: 100 }, (_, at) => `payments-${at}`).join()
     for (const path of [`/v1/watch?groups=${list}`, '/v1/groups?limit=100']) {
       const token = tokenFor(`node-of-${path.length}`)
-      // Twenty at once, and each of these is worth ten.
+      // The burst is twenty requests, and each of these costs ten.
       const asked = await Promise.all(Array.from({ length: 5 }, () => ask(url, token, 'GET', path)))
       expect(asked.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2)
       expect(asked.find(({ status }) => status === 429)).toMatchObject(tooMany)
     }
   })
 
-  test('pays for an answer by the work that it takes', async () => {
+  test('a response is charged to the subject by the work that it takes', async () => {
     const url = await authenticated({ requestsPerSecond: 10 })
     const metadata = { text: 'x'.repeat(4_000) }
     await campaignOf(url, first, 'node-1', 'payments-1')
@@ -95,7 +95,7 @@ describe('a subject', () => {
         status: 200,
       })
     }
-    // Each costs more than half of the twenty requests that a subject has at once.
+    // Each costs more than half of the burst of twenty requests.
     const paths = ['/v1/changes?groups=payments-1', '/openapi.json', '/v1/groups/payments-1/members']
     for (const [index, path] of paths.entries()) {
       const token = tokenFor(`payer-${index}`)
@@ -104,7 +104,7 @@ describe('a subject', () => {
     }
   })
 
-  test('may send a batch that is worth more than it may ever ask at once, and then none for a while', async () => {
+  test('a batch above the burst is accepted once, and then none for a while', async () => {
     const url = await authenticated({ renewalsPerSecond: 10 })
     const renewals = Array.from({ length: 50 }, () => ({ group_id: 'payments-1', term: 1, extend_by_ms: 1_000 }))
     const renew = () => ask(url, first, 'POST', '/v1/renew', { node_id: 'node-1', renewals })
@@ -112,7 +112,7 @@ describe('a subject', () => {
     expect(await renew()).toMatchObject(tooMany)
   })
 
-  test('takes a place for each fifty groups that it watches at once', async () => {
+  test('a watch takes one place for every fifty groups', async () => {
     const url = await authenticated({ watchesPerSubject: 2 })
     const many = `/v1/watch?groups=${Array.from({ length: 51 }, (_, at) => `payments-${at}`).join()}`
     const one = () => ask(url, first, 'GET', '/v1/groups/payments-1/watch')
@@ -126,7 +126,7 @@ describe('a subject', () => {
     expect(await ask(url, first, 'GET', many)).toMatchObject({ status: 200 })
   })
 
-  test('brings only so many groups into being', async () => {
+  test('a subject can create only a limited number of groups per hour', async () => {
     const url = await authenticated({ newGroupsPerHour: 3 })
     const tried = (group: string) => campaignOf(url, first, 'node-1', group)
     for (const group of ['payments-1', 'payments-2', 'payments-3'])
@@ -137,7 +137,7 @@ describe('a subject', () => {
     expect(await tried('payments-4')).toMatchObject({ status: 200, body: { is_leader: false } })
   })
 
-  test('raises the term of a group by 2^20 per grant at most, unless it is an administrator', async () => {
+  test('a subject raises the term of a group by at most 2^20 per grant, unless it is an administrator', async () => {
     const url = await authenticated({})
     const rights = { tenure: { admin: true, groups: ['payments-*'] } }
     const admin = tokenOf({ header, claims: claimsOf('root', rights), key: keys.privateKey })
@@ -150,7 +150,7 @@ describe('a subject', () => {
     expect(await jump(admin, 'root', 2 ** 30)).toMatchObject({ status: 200, body: { leader: { term: 2 ** 30 + 1 } } })
   })
 
-  test('watches and waits in only so many places, and has them back afterwards', async () => {
+  test('the watches and waiting campaigns of a subject are limited, and their places are freed afterwards', async () => {
     const url = await authenticated({ watchesPerSubject: 2, waitingPerSubject: 2 })
     const line = 'GET /v1/groups/payments-1/watch'
     const bearer = (token: string) => [`Authorization: Bearer ${token}`, 'Accept: text/event-stream']
@@ -183,7 +183,7 @@ describe('a subject', () => {
   })
 })
 
-describe('without authentication', () => {
+describe('limits without authentication', () => {
   const maxGroups = 500
   let service: Awaited<ReturnType<typeof serve>>
   let url: string
@@ -194,7 +194,7 @@ describe('without authentication', () => {
   afterAll(() => service.close())
 
   const groupCount = () => figureOf(service, 'tenure_groups')
-  /** One connection, request after request. */
+  /** Sends the requests one after the other on one connection. */
   async function inOrder(requests: readonly Buffer[]): Promise<number[]> {
     const statuses: number[] = []
     for (let at = 0; at < requests.length; at += 200) {
@@ -206,7 +206,7 @@ describe('without authentication', () => {
     return statuses
   }
 
-  test('renewals are not counted', async () => {
+  test('renewals are not limited without authentication', async () => {
     await send(url, request(url, 'POST /v1/groups/led/campaign', [json], campaign))
     const renew = JSON.stringify({ node_id: 'a', term: 1, extend_by_ms: 5_000 })
     const statuses = await inOrder(
@@ -216,8 +216,8 @@ describe('without authentication', () => {
     expect(statuses).toHaveLength(4_000)
   })
 
-  test('names without end leave nothing behind but the groups that were won', { timeout: 60_000 }, async () => {
-    // Names that are only asked about: 100,000 of them.
+  test('many group names leave nothing behind except the groups that were won', { timeout: 60_000 }, async () => {
+    // Names that are only read: 100,000 of them.
     for (let round = 0; round < 5; round++) {
       const renewals = Array.from({ length: 20_000 }, (_, at) => ({
         group_id: `asked-${round}-${at}`,
@@ -242,7 +242,7 @@ describe('without authentication', () => {
     expect(known).toMatchObject({ status: 200 })
   })
 
-  test('members without end are bounded', async () => {
+  test('the members of a group are bounded', async () => {
     const beats = Array.from({ length: 1_500 }, (_, at) =>
       request(url, 'POST /v1/groups/led/heartbeat', [json], JSON.stringify({ node_id: `member-${at}` })),
     )
@@ -254,7 +254,7 @@ describe('without authentication', () => {
     expect(names).not.toContain('member-0')
   })
 
-  test('only so many wait in line', async () => {
+  test('the waiting campaigns are bounded', async () => {
     await send(url, request(url, 'POST /v1/groups/led/campaign', [json], campaign))
     const waits = JSON.stringify({ node_id: 'b', lease_ttl_ms: 5_000, wait_ms: 300 })
     const sent = await Promise.all(
@@ -266,7 +266,7 @@ describe('without authentication', () => {
   })
 })
 
-test('bodies that are not sent to their end take a bounded part of the memory', async () => {
+test('incomplete bodies take a bounded part of the memory', async () => {
   const service = await serve({ limits: { maxBodyBytes: 1_000_000 } }, 'one')
   onTestFinished(() => service.close())
   const { url } = service
@@ -280,13 +280,13 @@ test('bodies that are not sent to their end take a bounded part of the memory', 
   const sockets = [half(), half(), half()]
   const refused = async () => (await send(url, request(url, 'POST /v1/renew', [json], batch)))?.status
   await expect.poll(refused, { timeout: 20_000 }).toBe(429)
-  // What is small goes on, and what is given up makes room.
+  // Small requests continue, and abandoned bodies make room.
   expect(await send(url, request(url, 'POST /v1/groups/g/campaign', [json], campaign))).toMatchObject({ status: 200 })
   for (const socket of sockets) socket.destroy()
   await expect.poll(refused, { timeout: 20_000 }).toBe(400)
 })
 
-test('signs of members take a bounded part of the memory, whatever the number of groups', () => {
+test('heartbeats of members take a bounded part of the memory, whatever the number of groups', () => {
   const members = new Members({ memberTtlMs: 1_000, maxMembersPerGroup: 10, maxMemberBytes: 100_000 })
   const known = {
     allowed: [],
@@ -301,7 +301,7 @@ test('signs of members take a bounded part of the memory, whatever the number of
   const counted = Array.from({ length: 1_000 }, (_, at) => members.list(`group-${at}`, known).length)
   expect(counted.reduce((sum, count) => sum + count)).toBe(Math.floor(100_000 / (200 + 1 + 11 + 4_000)))
   expect(counted.at(-1)).toBe(1)
-  // All of it is given back.
+  // Pruning frees all of it.
   members.prune(2_000)
   for (let at = 0; at < 20; at++) members.note(`again-${at}`, 'a', metadata, 2_000)
   expect(members.list('again-0', { ...known, nowMs: 2_000 })).toHaveLength(1)

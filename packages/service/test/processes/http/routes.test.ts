@@ -11,7 +11,7 @@ afterAll(() => service.close())
 
 interface Answer {
   readonly status: number
-  // The shape differs from route to route; each test says what it expects.
+  // The shape differs by route. Each test states what it expects.
   readonly body: Record<string, unknown>
 }
 
@@ -23,7 +23,7 @@ async function ask(
 ): Promise<Answer> {
   const response = await fetch(service.url + path, {
     method,
-    // Each on a connection of its own, so that any process may answer it.
+    // Each request uses a dedicated connection, so that any process may answer it.
     headers: { connection: 'close', ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
@@ -35,8 +35,8 @@ const newGroup = () => `group-${++groups}`
 const campaign = (group: string, node_id: string, more: object = {}) =>
   ask('POST', `/v1/groups/${group}/campaign`, { node_id, lease_ttl_ms: 5000, ...more })
 
-describe('the document', () => {
-  test('a campaign is won with a term, and lost with the leader and a time to wait', async () => {
+describe('the documented routes', () => {
+  test('a campaign is won with a term, or lost with the leader and a time to retry', async () => {
     const group = newGroup()
     const metadata = { ip: '10.0.1.7', zone: 'az-a', version: '1.4.2' }
     const won = await campaign(group, 'node_17', { metadata })
@@ -50,7 +50,7 @@ describe('the document', () => {
     expect(shown).toMatchObject({ status: 200, body: { leader: { ...leader, metadata } } })
   })
 
-  test('a renewal extends, and is fenced', async () => {
+  test('a renewal extends the lease, and is refused with a wrong node and term', async () => {
     const group = newGroup()
     await campaign(group, 'node_17')
     const renew = (change: object) =>
@@ -62,7 +62,7 @@ describe('the document', () => {
     })
   })
 
-  test('resigning frees the group', async () => {
+  test('a resignation frees the group', async () => {
     const group = newGroup()
     await campaign(group, 'node_17')
     const resign = await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'node_17', term: 1 })
@@ -83,7 +83,7 @@ describe('the document', () => {
     expect(await campaign(group_id, 'node_09')).toMatchObject({ status: 403, body: { error: 'UNAUTHORIZED' } })
   })
 
-  test('a watch tells of a change, by stream and by long poll', async () => {
+  test('a watch reports a change by stream and by long poll', async () => {
     const group = newGroup()
     const path = `/v1/groups/${group}/watch`
     const first = await ask('GET', path)
@@ -105,11 +105,11 @@ describe('the document', () => {
   })
 })
 
-describe('a watch', () => {
+describe('watches', () => {
   const eventsAfter = async (group: string, cursor: unknown, headers = {}) =>
     ask('GET', `/v1/groups/${group}/watch?cursor=${String(cursor)}&wait_ms=0`, undefined, headers)
 
-  test('goes on exactly where a cursor points to', async () => {
+  test('a watch continues exactly at its cursor', async () => {
     const group = newGroup()
     const { body } = await ask('GET', `/v1/groups/${group}/watch`)
     await campaign(group, 'a')
@@ -119,11 +119,11 @@ describe('a watch', () => {
       const { body: answer } = await eventsAfter(group, body['cursor'])
       return (answer['events'] as { type: string }[]).map(({ type }) => type)
     }
-    // A replica that is not active hears of it a moment later.
+    // A replica that is not active receives the changes a moment later.
     await expect.poll(types, { timeout: 10_000 }).toEqual(['LEADER_CHANGED', 'LEADER_LOST', 'LEADER_CHANGED'])
   })
 
-  test('tells of a gap, and how things stand, where the history is gone', async () => {
+  test('a watch reports a GAP and the current state when the history is gone', async () => {
     const group = newGroup()
     await campaign(group, 'a')
     const { body } = await eventsAfter(group, '0123456789abcdef.7')
@@ -131,21 +131,21 @@ describe('a watch', () => {
   })
 
   test.each(['x', '-1', '0123456789abcdef.', '0123456789abcdef.-1', '0123456789abcdef.1e9', '0123456789abcdef.1.1'])(
-    'refuses the cursor %s, which was never given out',
+    'a watch refuses the invalid cursor %s',
     async (cursor) => {
       expect(await eventsAfter(newGroup(), cursor)).toMatchObject({ status: 400, body: { error: 'INVALID_REQUEST' } })
     },
   )
 
-  test('refuses a cursor of the future', async () => {
+  test('a watch refuses a cursor of the future', async () => {
     const { body } = await ask('GET', `/v1/groups/${newGroup()}/watch`)
     const [feed] = String(body['cursor']).split('.')
     expect(await eventsAfter(newGroup(), `${feed}.999999`)).toMatchObject({ status: 400 })
   })
 })
 
-describe('a campaign', () => {
-  test('that is strict loses with 409', async () => {
+describe('campaigns', () => {
+  test('a strict campaign that loses is answered with 409', async () => {
     const group = newGroup()
     await campaign(group, 'a')
     expect(await campaign(group, 'b', { strict: true })).toMatchObject({
@@ -154,7 +154,7 @@ describe('a campaign', () => {
     })
   })
 
-  test('that is strict says of the node that leads already that it does', async () => {
+  test('a strict campaign of the node that already leads says so', async () => {
     const group = newGroup()
     const lost = async (node: string) => (await campaign(group, node, { strict: true })).body['message']
     const { body } = await campaign(group, 'a')
@@ -169,7 +169,7 @@ describe('a campaign', () => {
     })
   })
 
-  test('is the same one with the same instance or the same request, and another one without', async () => {
+  test('a campaign with the same instance or request id is the same candidacy', async () => {
     for (const same of [{ instance_start_uuid: 'one' }, { request_id: 'one' }]) {
       const group = newGroup()
       await campaign(group, 'a', same)
@@ -179,7 +179,7 @@ describe('a campaign', () => {
     }
   })
 
-  test('waits in line', async () => {
+  test('a campaign waits for its turn', async () => {
     const group = newGroup()
     await campaign(group, 'a')
     const waiting = campaign(group, 'b', { wait_ms: 10_000 })
@@ -189,10 +189,10 @@ describe('a campaign', () => {
   })
 })
 
-describe('the identity of a node', () => {
+describe('instances of a node', () => {
   const mine = { node_id: 'a', instance_start_uuid: 'one' }
 
-  test('has its start: another one renews nothing and ends nothing, and it is shown with the leader', async () => {
+  test('another instance of a node can neither renew nor resign, and the instance is shown with the leader', async () => {
     const group = newGroup()
     await campaign(group, 'a', mine)
     const post = (verb: string, body: object) => ask('POST', `/v1/groups/${group}/${verb}`, body)
@@ -217,13 +217,13 @@ describe('the identity of a node', () => {
         expect.objectContaining({ node_id: 'b', role: 'candidate', instance_start_uuid: 'three' }),
       ]),
     )
-    // What is repeated is the same, and the end of a term belongs to the start that it was granted to.
+    // A repeated call gets the same answer, and only the instance that was granted the term can end it.
     expect(await post('resign', { ...mine, term: 1 })).toMatchObject({ status: 200 })
     expect(await post('resign', { ...mine, term: 1 })).toMatchObject({ status: 200 })
     expect(await post('resign', { ...mine, instance_start_uuid: 'two', term: 1 })).toMatchObject({ status: 409 })
   })
 
-  test('is compared where the grant has one only', async () => {
+  test('the instance is compared only if the grant has one', async () => {
     const group = newGroup()
     await campaign(group, 'a', { request_id: 'first' })
     const renewal = { ...mine, term: 1, extend_by_ms: 5_000 }
@@ -232,14 +232,14 @@ describe('the identity of a node', () => {
     expect(body['leader']).not.toHaveProperty('instance_start_uuid')
   })
 
-  test('keeps its start beside an attempt', async () => {
+  test('the instance is recorded even if the campaign has an attempt', async () => {
     const group = newGroup()
     await campaign(group, 'a', { ...mine, attempt: 'of-the-library' })
     const renewal = { ...mine, term: 1, extend_by_ms: 5_000, instance_start_uuid: 'two' }
     expect(await ask('POST', `/v1/groups/${group}/renew`, renewal)).toMatchObject({ status: 409 })
   })
 
-  test('has its group: one that differs from the path is refused', async () => {
+  test('a group_id in the body that differs from the path is refused', async () => {
     const group = newGroup()
     const post = (verb: string, body: object) => ask('POST', `/v1/groups/${group}/${verb}`, body)
     const own = { ...mine, group_id: group }
@@ -259,7 +259,7 @@ describe('the identity of a node', () => {
     expect(await post('resign', { ...own, term: 1 })).toMatchObject({ status: 200 })
   })
 
-  test('that leads already is told so, and what to do', async () => {
+  test('a node that already leads gets a message that says what to do', async () => {
     const group = newGroup()
     await campaign(group, 'a', mine)
     const again = await campaign(group, 'a', { instance_start_uuid: 'two' })
@@ -271,8 +271,8 @@ describe('the identity of a node', () => {
   })
 })
 
-describe('a campaign that waits', () => {
-  test('is given up with its client, and the next in line wins', async () => {
+describe('waiting campaigns', () => {
+  test('a waiting campaign is given up when its client disconnects, and the next one wins', async () => {
     const group = newGroup()
     await campaign(group, 'a')
     const gone = new AbortController()
@@ -282,7 +282,7 @@ describe('a campaign that waits', () => {
       body: JSON.stringify({ node_id: 'gone', lease_ttl_ms: 5000, wait_ms: 60_000 }),
       signal: gone.signal,
     }).catch(() => undefined)
-    // In any order of the three the one that is still there must win.
+    // Whatever the order of the three requests, the client that is still connected must win.
     await delay(50)
     const waiting = campaign(group, 'b', { wait_ms: 20_000 })
     await delay(50)
@@ -293,7 +293,7 @@ describe('a campaign that waits', () => {
     expect(await waiting).toMatchObject({ body: { is_leader: true, leader: { node_id: 'b', term: 2 } } })
   })
 
-  test('and loses is told when to ask again, also where nobody leads', async () => {
+  test('a campaign that loses gets a time to retry, even if nobody leads', async () => {
     const group = newGroup()
     await campaign(group, 'a', { attempt: 'once' })
     await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
@@ -303,7 +303,7 @@ describe('a campaign that waits', () => {
   })
 })
 
-test('a changed definition binds the leader: it renews within the new bounds, and nothing once it is not allowed', async () => {
+test('a leader renews only within the bounds of a changed definition, and not once it is no longer allowed', async () => {
   const group = newGroup()
   await campaign(group, 'a')
   const policy = { min_ttl_ms: 2_000, max_ttl_ms: 9_000 }
@@ -317,7 +317,7 @@ test('a changed definition binds the leader: it renews within the new bounds, an
   expect(await renew(9_001)).toMatchObject({ status: 400, body: { error: 'INVALID_TTL' } })
   const removed = { node_id: 'a', term: 1, lease_remaining_ms: expect.any(Number) as number }
   expect(await put(['b'])).toMatchObject({ status: 200, body: { ok: true, removed_leader: removed } })
-  // Again, it is the same: the lease still runs.
+  // A repeated definition gets the same answer, because the lease is still live.
   expect(await put(['b'])).toMatchObject({ body: { removed_leader: removed } })
   expect(await renew(9_000)).toMatchObject({
     status: 403,
@@ -333,7 +333,7 @@ test('a changed definition binds the leader: it renews within the new bounds, an
   expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
 })
 
-test('pages of groups show every group once, also while others come and go', async () => {
+test('pages of groups show every group once while other groups come and go', async () => {
   const own = Array.from({ length: 7 }, (_, index) => `page-${index}`)
   for (const group_id of own) await ask('POST', '/v1/groups', { group_id })
   const seen: string[] = []
@@ -343,14 +343,14 @@ test('pages of groups show every group once, also while others come and go', asy
     expect(page.length).toBeLessThanOrEqual(2)
     seen.push(...page)
     next = body['next']
-    // Before what comes next, and out of what was last.
+    // Add a group before the next page, and delete one of the last page.
     await ask('POST', '/v1/groups', { group_id: `page-0-${seen.length}` })
     await ask('DELETE', `/v1/groups/${String(page[0])}`)
   }
   expect(seen.filter((id) => own.includes(id))).toEqual(own)
 })
 
-test('a group with a leader is deleted by force only, and its lease runs out before anybody else leads', async () => {
+test('a group with a leader is deleted only by force, and nobody else leads before its lease has expired', async () => {
   const group = newGroup()
   await campaign(group, 'a', { lease_ttl_ms: 2_000 })
   expect(await ask('DELETE', `/v1/groups/${group}`)).toMatchObject({ status: 409, body: { error: 'CONFLICT' } })
@@ -362,40 +362,40 @@ test('a group with a leader is deleted by force only, and its lease runs out bef
   expect(won).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
 })
 
-describe('what makes no sense is refused', () => {
+describe('invalid requests', () => {
   test.each([
-    ['no JSON', '{'],
-    ['no object', '[]'],
-    ['nothing', ''],
+    ['invalid JSON', '{'],
+    ['a list', '[]'],
+    ['an empty body', ''],
     ['no node', { lease_ttl_ms: 5000 }],
     ['an empty node', { node_id: '', lease_ttl_ms: 5000 }],
     ['a node with a line break', { node_id: 'a\nb', lease_ttl_ms: 5000 }],
-    ['a node that is not normalised', { node_id: 'e\u0301', lease_ttl_ms: 5000 }],
+    ['a node that is not normalized', { node_id: 'e\u0301', lease_ttl_ms: 5000 }],
     ['a node of 300 bytes', { node_id: 'ü'.repeat(150), lease_ttl_ms: 5000 }],
-    ['a duration in words', { node_id: 'a', lease_ttl_ms: '5000' }],
+    ['a duration as a string', { node_id: 'a', lease_ttl_ms: '5000' }],
     ['half a millisecond', { node_id: 'a', lease_ttl_ms: 0.5 }],
-    ['no end', '{"node_id":"a","lease_ttl_ms":1e400}'],
-    ['a field that is not known', { node_id: 'a', lease_ttl_ms: 5000, admin: true }],
-    ['a prototype', '{"node_id":"a","lease_ttl_ms":5000,"__proto__":{"admin":true}}'],
-    ['metadata without end', { node_id: 'a', lease_ttl_ms: 5000, metadata: { text: 'x'.repeat(5_000) } }],
+    ['an infinite duration', '{"node_id":"a","lease_ttl_ms":1e400}'],
+    ['an unknown field', { node_id: 'a', lease_ttl_ms: 5000, admin: true }],
+    ['__proto__', '{"node_id":"a","lease_ttl_ms":5000,"__proto__":{"admin":true}}'],
+    ['metadata that is too long', { node_id: 'a', lease_ttl_ms: 5000, metadata: { text: 'x'.repeat(5_000) } }],
     [
-      'metadata without bottom',
+      'metadata that is nested too deeply',
       { node_id: 'a', lease_ttl_ms: 5000, metadata: JSON.parse('{"a":'.repeat(9) + '1' + '}'.repeat(9)) as object },
     ],
-  ])('%s', async (_what, body) => {
+  ])('a campaign with an invalid body is refused: %s', async (_what, body) => {
     const answer = await ask('POST', `/v1/groups/${newGroup()}/campaign`, body)
     expect(answer).toMatchObject({ status: 400, body: { ok: false, error: 'INVALID_REQUEST' } })
   })
 
   test.each(['..', '%2e%2e', 'a%2Fb', '%00', 'a%0Ab', '__proto__', '-', 'ä', 'x'.repeat(129)])(
-    'the group %s',
+    'the group id %s is refused',
     async (id) => {
       const { status } = await ask('GET', `/v1/groups/${id}/leader`)
       expect([400, 404]).toContain(status)
     },
   )
 
-  test('a body that is too large', async () => {
+  test('a body that is too large is refused with 413', async () => {
     const answer = await ask('POST', `/v1/groups/${newGroup()}/campaign`, JSON.stringify({ a: 'x'.repeat(70_000) }))
     expect(answer).toMatchObject({ status: 413, body: { ok: false, error: 'TOO_LARGE' } })
   })
@@ -422,7 +422,7 @@ test('many leases are renewed in one request, each with its own result', async (
   ])
 })
 
-test('the service tells how it is', async () => {
+test('the service serves its health, metrics, and OpenAPI document', async () => {
   expect(await ask('GET', '/healthz')).toMatchObject({ status: 200, body: { ok: true } })
   expect(await ask('GET', '/readyz')).toMatchObject({ status: 200, body: { ok: true } })
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
@@ -431,7 +431,7 @@ test('the service tells how it is', async () => {
   expect(Object.keys(body['paths'] as object)).toContain('/v1/groups/{group_id}/campaign')
 })
 
-// Of several it is said in cluster/cluster-replicas.test.ts.
+// The case of several replicas is in cluster/cluster-replicas.test.ts.
 test.skipIf(!isOneProcess())('a service on a directory is its only replica', async () => {
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
   expect(metrics).toMatch(/^tenure_replica_active 1$/m)

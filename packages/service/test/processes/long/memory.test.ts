@@ -1,4 +1,4 @@
-/** What the default limits allow fits into a small heap. */
+/** Tests that everything that the default limits allow fits into a small heap. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { newDirectory, post } from '../../service-process.ts'
 
 const groups = 5_000
 const node = 'node-1'
-/** Longer than all of this takes on a busy machine. */
+/** Longer than the whole test takes on a busy machine. */
 const ttlMs = 900_000
-/** Few bytes become many objects: about 90 KB of them. */
+/** Few bytes that become many objects: about 90 KB of them. */
 const metadata = { a: Array.from({ length: 1_360 }, () => ({})) }
 const idOf = (index: number) => `group-${String(index).padStart(4, '0')}`
 
-/** The service with a heap of 256 MB. */
+/** Starts the service with a heap of 256 MB. */
 async function serve(directory: string) {
   const script = join(import.meta.dirname, '../../serve.mjs')
   const args = ['--max-old-space-size=256', script, directory, '0']
@@ -27,7 +27,7 @@ async function serve(directory: string) {
   return { url: String(said[0]).trim(), child, exited }
 }
 
-/** In a few lanes at a time. */
+/** Runs 48 calls at a time. */
 async function forEach(count: number, run: (index: number) => Promise<void>): Promise<void> {
   let next = 0
   const lane = async () => {
@@ -58,7 +58,7 @@ async function list(url: string): Promise<Listed[]> {
   return all
 }
 
-test('5,000 groups with the worst metadata fit into 256 MB, also while they are read, changed and started again', async () => {
+test('5,000 groups with the worst metadata fit into 256 MB, even while they are read, changed, and reloaded', async () => {
   const directory = newDirectory()
   const first = await serve(directory)
   const lead = async (url: string, index: number) => {
@@ -71,7 +71,7 @@ test('5,000 groups with the worst metadata fit into 256 MB, also while they are 
     expect(answer).toMatchObject({ is_leader: true })
   }
   await forEach(groups, (index) => lead(first.url, index))
-  // Signs of members, changes that the feed keeps, and pages that nobody reads.
+  // Heartbeats of members, changes that the feed keeps, and pages that nobody reads.
   await forEach(1_000, async (index) => {
     const url = `${first.url}/v1/groups/${idOf(index)}`
     expect(await post(`${url}/heartbeat`, { node_id: 'node-2', metadata })).toMatchObject({ ok: true })

@@ -1,4 +1,4 @@
-/** Who may use a data directory, and what other users of the machine can do to it. */
+/** Tests of who may use a data directory, and of what other users of the machine can do to it. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -30,7 +30,7 @@ function newFolder(): string {
   return folder
 }
 
-/** Starts and stops. Returns what it warned of. */
+/** Starts and stops the storage. Returns its warnings. */
 async function use(directory: string): Promise<readonly string[]> {
   const storage = await openStorage(directory)
   await storage.close()
@@ -39,8 +39,8 @@ async function use(directory: string): Promise<readonly string[]> {
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
 
-describe.skipIf(process.platform === 'win32')('a data directory', () => {
-  test('is made for its owner alone', async () => {
+describe.skipIf(process.platform === 'win32')('permissions of a data directory', () => {
+  test('a data directory is created for its owner only', async () => {
     const directory = join(newFolder(), 'data')
     expect(await use(directory)).toEqual([])
     expect(modeOf(directory)).toBe(0o700)
@@ -49,7 +49,7 @@ describe.skipIf(process.platform === 'win32')('a data directory', () => {
     }
   })
 
-  test('that others may read is used with a warning that says what to do', async () => {
+  test('a data directory that others may read is used with a warning that says what to do', async () => {
     const directory = join(newFolder(), 'data')
     await use(directory)
     chmodSync(directory, 0o755)
@@ -61,7 +61,7 @@ describe.skipIf(process.platform === 'win32')('a data directory', () => {
     ])
   })
 
-  test('that everybody may write is refused', async () => {
+  test('a data directory that everyone may write is refused', async () => {
     const directory = join(newFolder(), 'data')
     mkdirSync(directory)
     chmodSync(directory, 0o777)
@@ -72,7 +72,7 @@ describe.skipIf(process.platform === 'win32')('a data directory', () => {
     await expect(use(directory)).rejects.toThrow(/every user can write to .+elections\.mdb.+chmod 600/)
   })
 
-  test.each(['lock', 'elections.mdb', 'elections.mdb-lock'])('with a link in place of %s is refused', async (name) => {
+  test.each(['lock', 'elections.mdb', 'elections.mdb-lock'])('a data directory with a link in place of %s is refused', async (name) => {
     const folder = newFolder()
     const directory = join(folder, 'data')
     await use(directory)
@@ -81,7 +81,7 @@ describe.skipIf(process.platform === 'win32')('a data directory', () => {
     await expect(use(directory)).rejects.toThrow(`${name} is not a regular file`)
   })
 
-  test('that is itself a link is followed: systemd makes such', async () => {
+  test('a data directory that is itself a link is followed, because systemd creates such links', async () => {
     const folder = newFolder()
     mkdirSync(join(folder, 'data'), { mode: 0o700 })
     symlinkSync(join(folder, 'data'), join(folder, 'link'))
@@ -89,10 +89,10 @@ describe.skipIf(process.platform === 'win32')('a data directory', () => {
   })
 })
 
-describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
+describe.skipIf(!isRoot)('another user (needs root)', () => {
   const asStranger = { uid: stranger, gid: stranger }
 
-  /** Starts and stops a service. Returns what went wrong. */
+  /** Starts and stops a service. Returns its errors. */
   async function serveAsStranger(directory: string): Promise<string> {
     const code = `import('@tenure/service').then(async ({ startService }) => {
       // So that all is loaded: the other user may have no right to read it.
@@ -114,7 +114,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     return said
   }
 
-  /** Data of the stranger, without the files that are made anew where they are missing. */
+  /** Data of the stranger without the files that are created if they are missing. */
   async function bareData(): Promise<string> {
     const folder = newFolder()
     chmodSync(folder, 0o755)
@@ -125,7 +125,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     return directory
   }
 
-  test('cannot lead the data of root elsewhere by a link, and nothing is made where it leads', async () => {
+  test('another user cannot redirect the data of root with a link, and nothing is created at its target', async () => {
     const folder = newFolder()
     const target = join(folder, 'theirs')
     mkdirSync(target, { mode: 0o700 })
@@ -143,7 +143,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
   test.each<[string, (data: string) => Promise<void>]>([
     ['restore', (data) => restoreData({ data })],
     ['backup', (data) => backupData({ data, to: `${data}-backup` })],
-  ])('can serve the data after a %s by root: new files get the owner of the directory', async (_name, call) => {
+  ])('another user can serve the data after a %s by root, because new files get the owner of the directory', async (_name, call) => {
     const directory = await bareData()
     await call(directory)
     expect(readdirSync(directory)).toEqual(['elections.mdb', 'elections.mdb-lock', 'lock'])
@@ -153,16 +153,16 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     expect(await serveAsStranger(directory)).not.toContain('Error')
   })
 
-  test('is given no file of root that was there before', async () => {
+  test('another user does not become the owner of an existing file of root', async () => {
     const directory = await bareData()
-    // Such as one of the system, linked into the directory.
+    // For example a system file that is linked into the directory.
     writeFileSync(join(directory, 'lock'), '', { mode: 0o600 })
     await use(directory)
     expect(statSync(join(directory, 'lock'))).toMatchObject({ uid: 0, gid: 0 })
   })
 
   test.each(['lock', 'elections.mdb', 'elections.mdb-lock', '.'])(
-    'who may not use %s is told what to do',
+    'a user who may not use %s gets a message that says what to do',
     async (name) => {
       const directory = await bareData()
       await use(directory)
@@ -173,7 +173,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     },
   )
 
-  test('can neither read, lock nor add anything', async () => {
+  test('another user can neither read, lock, nor add files', async () => {
     const directory = join(newFolder(), 'data')
     chmodSync(join(directory, '..'), 0o755)
     await use(directory)
@@ -182,7 +182,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     }
   })
 
-  test('who owns the directory could replace the data: it is refused', async () => {
+  test('a directory of another user is refused, because that user could replace the data', async () => {
     const folder = newFolder()
     chmodSync(folder, 0o755)
     const directory = join(folder, 'data')
@@ -191,7 +191,7 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     chmodSync(directory, 0o775)
     chownSync(directory, 1_234, stranger)
     expect(await serveAsStranger(directory)).toMatch(/belongs to user 1234.+chown 65534/s)
-    // Root can do everything anyway, and is warned.
+    // Root can do everything anyway, and is only warned.
     expect(await use(directory)).toEqual([expect.stringContaining('belongs to user 1234')])
   })
 })

@@ -10,7 +10,7 @@ import { writeFormat1 } from '../../storage/format-1.ts'
 
 const groups = 500
 
-/** Data with something done to their file. */
+/** Data whose file was changed by `damage`. */
 async function damaged(damage: (path: string) => void, format: 1 | 2 = 2): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-damaged-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -37,16 +37,16 @@ function edit(path: string, change: (bytes: Buffer) => void): void {
   writeFileSync(path, bytes)
 }
 
-describe('data that is damaged is not served:', () => {
+describe('damaged data', () => {
   const commitOf = (bytes: Buffer, page: number) => Number(bytes.readBigUInt64LE(page * 4_096 + 152))
   const setCommit = (bytes: Buffer, page: number, commit: number) =>
     bytes.writeBigUInt64LE(BigInt(commit), page * 4_096 + 152)
 
   test.each([
-    ['a pointer to the commit before, with a higher number', (newest: number) => newest + 1, 2],
-    ['a pointer to the newest commit, with a lower number', (newest: number) => newest - 2, 2],
-    ['a pointer to the commit before, of data that are to be upgraded', (newest: number) => newest + 1, 1],
-  ] as const)('%s', async (_name, wrong, format) => {
+    ['a pointer to the previous commit with a higher number', (newest: number) => newest + 1, 2],
+    ['a pointer to the newest commit with a lower number', (newest: number) => newest - 2, 2],
+    ['a pointer to the previous commit of data that must be upgraded', (newest: number) => newest + 1, 1],
+  ] as const)('data with %s is refused', async (_name, wrong, format) => {
     const change = (bytes: Buffer) => {
       const newest = Math.max(commitOf(bytes, 0), commitOf(bytes, 1))
       const number = wrong(newest)
@@ -61,20 +61,20 @@ describe('data that is damaged is not served:', () => {
   })
 
   const jsonOf = (term: number) => `{"term":${term},"node":"a","attempt":"x","ttl":60000,"at":1}`
-  // With all that stands between the key and it.
+  // Including everything between the key and the record.
   const recordOf = (bytes: Buffer, term: number) =>
     new RegExp(`(?<=group-${term - 7_000}).{8}[0-9a-z.]+${jsonOf(term)}`).exec(bytes.toString('latin1'))?.[0] ?? ''
 
   test.each([
-    ['a single digit of a term', (bytes: Buffer) => recordOf(bytes, 7_123).replace('7123', '6123')],
+    ['a changed digit of a term', (bytes: Buffer) => recordOf(bytes, 7_123).replace('7123', '6123')],
     ['a record in the place of another', (bytes: Buffer) => recordOf(bytes, 7_124)],
-  ])('%s', async (_name, instead) => {
+  ])('data with %s is refused', async (_name, instead) => {
     const directory = await damaged((path) =>
       edit(path, (bytes) => {
         const record = recordOf(bytes, 7_123)
         const other = instead(bytes)
         expect(other).toHaveLength(record.length)
-        // More than once: pages that were split still have what has moved.
+        // Replace all occurrences, because pages that were split still have the moved records.
         for (let at = bytes.indexOf(record); at > 0; at = bytes.indexOf(record)) bytes.write(other, at)
       }),
     )
@@ -83,7 +83,7 @@ describe('data that is damaged is not served:', () => {
     await expect(read(storage)).rejects.toThrow(/record of group "group-123" is damaged.+tenure restore --data/)
   })
 
-  test('a group that stands there twice, in the place of another', async () => {
+  test('data with a duplicate group in the place of another is refused', async () => {
     const directory = await damaged((path) =>
       edit(path, (bytes) => {
         const record = `group-123${recordOf(bytes, 7_123)}`
@@ -97,26 +97,26 @@ describe('data that is damaged is not served:', () => {
   })
 
   test.each<[string, (path: string) => void]>([
-    ['a file that was cut off', (path) => truncateSync(path, 40_960)],
-    ['a file that begins with something else', (path) => edit(path, (bytes) => bytes.fill(0xa5, 0, 8_192))],
-    ['a file that is gone', (path) => rmSync(path)],
-    ['a file that is empty', (path) => truncateSync(path)],
-    ['pages that are empty', (path) => edit(path, (bytes) => bytes.fill(0, 12_288))],
-  ])('%s', async (_name, damage) => {
+    ['a truncated file', (path) => truncateSync(path, 40_960)],
+    ['a file that begins with other bytes', (path) => edit(path, (bytes) => bytes.fill(0xa5, 0, 8_192))],
+    ['a missing file', (path) => rmSync(path)],
+    ['an empty file', (path) => truncateSync(path)],
+    ['empty pages', (path) => edit(path, (bytes) => bytes.fill(0, 12_288))],
+  ])('data with %s is refused', async (_name, damage) => {
     await expect(ServiceProcess.start({ directory: await damaged(damage) })).rejects.toThrow(
       /data directory .+ cannot be used: .+\. Replace it with a backup, then run "tenure restore --data .+" once\./,
     )
   })
 })
 
-test('data that was put back is noticed, and served after it was said to be', async () => {
+test('data that was replaced by older data is refused until a restore', async () => {
   const directory = await damaged(() => {})
   const path = join(directory, 'elections.mdb')
   const older = readFileSync(path)
   const first = await openStorage(directory)
   await write(first, { id: 'group-1', record: { term: 9_000 } })
   await first.close()
-  // Into the same file, which is no copy then.
+  // Written into the same file, so that it is not a copy.
   writeFileSync(path, older)
   await expect(openStorage(directory)).rejects.toThrow(
     /older than the data that this directory has had.+tenure restore --data/,
@@ -128,6 +128,6 @@ test('data that was put back is noticed, and served after it was said to be', as
   expect(await read(again)).toHaveLength(groups)
 })
 
-test.skipIf(process.platform !== 'linux')('a place in which no directory can be made is refused at once', async () => {
+test.skipIf(process.platform !== 'linux')('a place where no directory can be created is refused at once', async () => {
   await expect(openStorage('/proc/nowhere/data')).rejects.toThrow(/ENOENT/)
 })

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/clock.ts'
 import { figureOf, isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../../served.ts'
 import { EventSource, type Told } from '../../watch/event-source.ts'
 
-/** Others may use this machine too. */
+/** Generous, because others may use this machine too. */
 const patienceMs = 10_000
 let service: Served
 beforeAll(async () => {
@@ -23,7 +23,7 @@ const newGroup = () => `watched-${++groups}`
 async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(service.url + path, {
     method,
-    // Each on a connection of its own, so that any process may answer it.
+    // Each request uses a dedicated connection, so that any process may answer it.
     headers: { connection: 'close', ...(body && { 'content-type': 'application/json' }) },
     ...(body && { body: JSON.stringify(body) }),
   })
@@ -46,7 +46,7 @@ const types = (told: readonly Told[]) => told.map(({ data }) => data.type)
 
 const watchers = () => figureOf(service, 'tenure_watchers')
 
-test('a stream tells how things stand, then every change', async () => {
+test('a stream sends the current state and then every change', async () => {
   const group = newGroup()
   const source = watch(`/v1/groups/${group}/watch`)
   await source.until((told) => told.length === 1)
@@ -58,7 +58,7 @@ test('a stream tells how things stand, then every change', async () => {
   expect(source.parser.retryMs).toBe(2000)
 })
 
-test('a stream of many groups begins with one picture, and only its end has an id', async () => {
+test('a stream of many groups begins with one snapshot, of which only the last event has an id', async () => {
   const three = [newGroup(), newGroup(), newGroup()]
   await campaign(three[1] ?? '')
   const source = watch(`/v1/watch?groups=${three.join(',')}`)
@@ -70,7 +70,7 @@ test('a stream of many groups begins with one picture, and only its end has an i
   expect(source.told[3]?.data).toMatchObject({ type: 'LEADER_CHANGED', group_id: three[2] })
 })
 
-test('a gap has no id: who is cut off behind it is told of it again', async () => {
+test('a GAP event has no id, so a client that disconnects after it receives it again', async () => {
   const group = newGroup()
   const old = 'another-feed.17'
   const source = watch(`/v1/groups/${group}/watch`, { lastEventId: old })
@@ -80,7 +80,7 @@ test('a gap has no id: who is cut off behind it is told of it again', async () =
   expect(source.told[1]?.id).not.toBe(old)
 })
 
-test('the last id of a browser comes before the cursor that stands in its address', async () => {
+test('the Last-Event-ID of a browser takes precedence over the cursor in its URL', async () => {
   const group = newGroup()
   const { cursor } = await poll(group, {})
   const source = watch(`/v1/groups/${group}/watch?cursor=${String(cursor)}`)
@@ -94,11 +94,11 @@ test('the last id of a browser comes before the cursor that stands in its addres
 })
 
 /**
- * Leases that end by time and by hand, in the middle of reads of their state, and readers whose connections break all
- * the time. Each must see each term begin and end once, in order.
+ * Leases end by time and by resignation, in the middle of reads of their state, and the connections of watchers break
+ * all the time. Each watcher must see each term begin and end once, in order.
  */
 test(
-  'no reader is told anything twice, too late or not at all, however often it is cut off',
+  'no watcher receives a change twice, too late, or not at all, however often it is disconnected',
   { timeout: 60_000 },
   async () => {
     const five = Array.from({ length: 5 }, newGroup)
@@ -117,7 +117,7 @@ test(
       }
     })()
     const connections = () => sources.reduce((sum, source) => sum + source.connections, 0)
-    // A run in which nobody was cut off proves nothing.
+    // A run in which nobody was disconnected proves nothing.
     const goesOn = () => connections() < 150
     const living = five.map(async (group, index) => {
       while (goesOn()) {
@@ -146,19 +146,19 @@ test(
     for (const events of [polled, ...sources.map(({ told }) => told.map(({ data }) => data))]) {
       for (const [group, progress] of progressOf(events)) {
         const [first = 0] = progress
-        // From what it was told first, without a step left out or made twice.
+        // From the first event on, no step is missing or repeated.
         expect(progress, group).toEqual(progress.map((_, index) => first + index))
       }
     }
     for (const { told } of sources) {
       const ids = told.map(({ id }) => id).filter((id, index, all) => id !== '' && id !== all[index - 1])
-      // Sealed, so that they show no order: none of them comes back.
+      // The ids are sealed and show no order, but none of them repeats.
       expect(new Set(ids).size).toBe(ids.length)
     }
   },
 )
 
-/** A group's terms begin and end in one order. */
+/** The terms of each group begin and end in one order. */
 function progressOf(events: readonly Record<string, unknown>[]): Map<string, number[]> {
   const progress = new Map<string, number[]>()
   for (const event of events) {
@@ -166,19 +166,19 @@ function progressOf(events: readonly Record<string, unknown>[]): Map<string, num
     progress.set(String(event['group_id']), steps)
     const leader = event['leader'] as { term: number } | null
     const previous = event['previous_leader'] as { term: number } | undefined
-    // How things stand is what was told before, to who comes back without an id.
+    // A STATE event may repeat what was received before, when a watcher reconnects without an id.
     const step = leader ? leader.term * 2 : previous ? previous.term * 2 + 1 : 1
     if (event['type'] !== 'STATE' || steps.at(-1) !== step) steps.push(step)
   }
   return progress
 }
 
-test('renewals are told only to those who ask, and have no id', async () => {
+test('renewals are sent only to watchers that ask for them, and have no id', async () => {
   const group = newGroup()
   const term = await campaign(group)
   const [all, some] = [watch(`/v1/groups/${group}/watch?renewals=true`), watch(`/v1/groups/${group}/watch`)]
   await Promise.all([all, some].map((source) => source.until((told) => told.length === 1)))
-  // A replica that is not active has yet to say that somebody here wants them.
+  // A replica that is not active must first request renewals from the active one.
   await vi.waitFor(async () => {
     await ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term, extend_by_ms: 60_000 })
     expect(types(all.told)).toContain('RENEWED')
@@ -187,18 +187,18 @@ test('renewals are told only to those who ask, and have no id', async () => {
   await Promise.all([all, some].map((source) => source.until((told) => told.at(-1)?.data.type === 'LEADER_LOST')))
   expect([...new Set(types(all.told))]).toEqual(['STATE', 'RENEWED', 'LEADER_LOST'])
   expect(types(some.told)).toEqual(['STATE', 'LEADER_LOST'])
-  // The id of what came before it.
+  // The event has the id of the event before it.
   expect(all.told[1]?.id).toBe(all.told[0]?.id)
 })
 
-test('a long poll waits for a renewal if it is asked to, and its cursor leaves nothing out', async () => {
+test('a long poll waits for a renewal if asked to, and its cursor skips no change', async () => {
   const group = newGroup()
   const term = await campaign(group)
   const { cursor } = await poll(group, {})
   const waiting = poll(group, { cursor: String(cursor), renewals: 'true', wait_ms: '20000' })
   let isAnswered = false
   void waiting.then(() => (isAnswered = true))
-  // A replica that is not active has yet to say that somebody here wants them.
+  // A replica that is not active must first request renewals from the active one.
   await vi.waitFor(async () => {
     await ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term, extend_by_ms: 60_000 })
     expect(isAnswered).toBe(true)
@@ -221,7 +221,7 @@ test('polls without news get different cursors, so that nobody can count the cha
   expect(new Set(polls.map(({ cursor }) => cursor)).size).toBe(6)
 })
 
-test('a long poll without news moves on with the feed', async () => {
+test('a long poll without news moves its cursor on with the feed', async () => {
   const [quiet, busy] = [newGroup(), newGroup()]
   const { cursor } = await poll(quiet, {})
   await campaign(busy)
@@ -230,11 +230,11 @@ test('a long poll without news moves on with the feed', async () => {
   expect(answer['cursor']).not.toBe(cursor)
 })
 
-test('a poll of much that was missed answers with a part of it, and the next one goes on there', async () => {
+test('a poll with many missed changes returns a part of them, and the next poll continues there', async () => {
   const group = newGroup()
   const terms = 160
   let { cursor } = await poll(group, {})
-  // Half of them small, half of them large.
+  // Half of the terms have small metadata, half of them large.
   for (let turn = 1; turn <= terms; turn++) {
     await resign(group, await campaign(group, { metadata: turn <= terms / 2 ? {} : { text: 'x'.repeat(4_000) } }))
   }
@@ -256,8 +256,8 @@ test('a poll of much that was missed answers with a part of it, and the next one
   expect(await poll(group, { cursor: String(cursor), wait_ms: '0' })).toMatchObject({ events: [] })
 })
 
-// From another process they come in pieces, and the first one answers the poll.
-test('a poll of groups with long texts comes in pages, and shows each group once', { timeout: 60_000 }, async () => {
+// From another process the groups arrive in pieces, and the first piece answers the poll.
+test('a poll of groups with long texts is paged and shows each group once', { timeout: 60_000 }, async () => {
   const many = Array.from({ length: 150 }, newGroup)
   const metadata = { text: 'x'.repeat(4_000) }
   for (const group of many) await campaign(group, { metadata })
@@ -273,7 +273,7 @@ test('a poll of groups with long texts comes in pages, and shows each group once
     const answer = JSON.parse(text) as { events: { type: string; group_id: string }[]; cursor: string }
     shown.push(...answer.events.filter(({ type }) => type === 'STATE').map(({ group_id }) => group_id))
     cursor = answer.cursor
-    // A change of a group that was shown comes with the next page.
+    // A change of a group that was already shown comes with the next page.
     if (isChanged) continue
     isChanged = true
     await resign(shown[0] ?? '', 1)
@@ -312,13 +312,13 @@ const memberOf = async (group: string, node: string) => {
   return members.find(({ node_id }) => node_id === node)
 }
 
-test('a standby whose open stream names it is live, is heard from again and again, and is not live once it has gone', async () => {
+test('a standby that its open stream names stays live, and is no longer live once the stream is closed', async () => {
   const group = newGroup()
   await campaign(group)
   const standby = watch(`/v1/groups/${group}/watch?node_id=b`)
   await vi.waitFor(async () => expect(await memberOf(group, 'b')).toMatchObject({ live: true }), patienceMs)
   const before = (await memberOf(group, 'b'))?.last_heartbeat_ms ?? Infinity
-  // Each on a connection of its own: of several replicas, all answer alike.
+  // Each request uses a dedicated connection: all replicas must give the same answer.
   await vi.waitFor(async () => {
     const now = await memberOf(group, 'b')
     expect(now?.live).toBe(true)
@@ -330,7 +330,7 @@ test('a standby whose open stream names it is live, is heard from again and agai
   expect(await ask('GET', `/v1/groups/${group}`)).toMatchObject({ group: { candidates: 1, standbys: 0 } })
 }, 90_000)
 
-test('a standby is live in all groups of a long poll that names it, and who names nobody is no member', async () => {
+test('a standby is live in all groups of a long poll that names it, and a poll without a node adds no member', async () => {
   const before = await watchers()
   const [one, two] = [newGroup(), newGroup()]
   await campaign(one)
@@ -355,7 +355,7 @@ test('a standby is live in all groups of a long poll that names it, and who name
   await vi.waitFor(async () => expect(await watchers()).toBe(before), patienceMs)
 })
 
-test('who has gone is forgotten at once', async () => {
+test('a watcher is removed at once when it disconnects', async () => {
   const before = await watchers()
   const group = newGroup()
   const sources = Array.from({ length: 20 }, () => watch(`/v1/groups/${group}/watch`))
@@ -369,7 +369,7 @@ test('who has gone is forgotten at once', async () => {
   await vi.waitFor(async () => expect(await watchers()).toBe(before), patienceMs)
 })
 
-test('who goes before the first word is forgotten, and so are streams that stand behind each other', async () => {
+test('a watcher that disconnects before the first event is removed, and so are pipelined streams', async () => {
   const before = await watchers()
   const { port } = new URL(service.url)
   const head = `GET /v1/groups/${newGroup()}/watch HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n`
@@ -383,7 +383,7 @@ test('who goes before the first word is forgotten, and so are streams that stand
   await vi.waitFor(async () => expect(await watchers()).toBe(before), patienceMs)
 })
 
-test('there is a limit to watchers', async () => {
+test('a watch beyond maxWatchers is refused with a time to retry', async () => {
   const small = await start({ maxWatchers: 2 }, 'one')
   onTestFinished(() => small.close())
   const sources = [1, 2].map(() => new EventSource(`${small.url}/v1/groups/g/watch`))
@@ -396,7 +396,7 @@ test('there is a limit to watchers', async () => {
   await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
 })
 
-test('a watch of many groups takes the place of several', async () => {
+test('a watch of many groups takes several places', async () => {
   const small = await start({ maxWatchers: 3 }, 'one')
   onTestFinished(() => small.close())
   const many = Array.from({ length: 101 }, (_, at) => `g${at}`).join()
@@ -409,8 +409,8 @@ test('a watch of many groups takes the place of several', async () => {
   await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
 })
 
-// On a clock that runs fast the active one of several processes would lose its lease all the time.
-test.skipIf(!isOneProcess())('a quiet stream shows that it lives, and keeps its cursor young', async () => {
+// On a fast clock, the active one of several processes would lose its lease all the time.
+test.skipIf(!isOneProcess())('an idle stream sends comments and a newer cursor', async () => {
   const speed = 50
   const quick = await start({
     clock: {
@@ -431,7 +431,7 @@ test.skipIf(!isOneProcess())('a quiet stream shows that it lives, and keeps its 
   expect(source.told).toHaveLength(1)
 })
 
-test('a service that stops ends its streams and long polls, and those who wait in line', async () => {
+test('a service that stops ends its streams, long polls, and waiting campaigns', async () => {
   const stopping = await start({})
   const source = new EventSource(`${stopping.url}/v1/groups/g/watch`)
   onTestFinished(() => source.close())

@@ -7,6 +7,6 @@ describeOnReplicas({
   revocations: () => import('../../processes/auth/revocation.test.ts'),
 })
 describeOnReplicas(
-  { 'files that are read again': () => import('../../processes/auth/reload.test.ts') },
+  { 'reloaded files': () => import('../../processes/auth/reload.test.ts') },
   { replaces: false },
 )

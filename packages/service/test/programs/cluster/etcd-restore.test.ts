@@ -1,4 +1,4 @@
-/** An etcd that is restored from a backup, under the same cluster id, while replicas run that knew more. */
+/** Tests of an etcd that is restored from a backup, under the same cluster id, while replicas run that knew more. */
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ interface Parts extends EtcdStorages {
 
 const storages: Parts = { EtcdServer, ServerStorage, ConfirmedHead, openEtcdKeys }
 
-/** An etcd with data, and what puts back what it had when `backUp` was called. */
+/** An etcd with data, and functions that back it up and restore it. */
 async function openServer() {
   const server = await start(etcd)
   onTestFinished(() => server.stop())
@@ -50,7 +50,7 @@ async function openServer() {
 const rejection = (work: Promise<unknown>) => work.then(() => undefined).catch((error: Error) => error)
 
 const checks: Readonly<Record<string, (parts: Parts) => Promise<void>>> = {
-  async 'a storage that has seen a later revision reports the loss until somebody has made good for it'(parts) {
+  async 'a storage that has seen a later revision reports the loss until the loss is recorded'(parts) {
     const { server, backUp, restore } = await openServer()
     const place = { url: server.url, prefix: 'service' }
     const [one, two] = [
@@ -59,7 +59,7 @@ const checks: Readonly<Record<string, (parts: Parts) => Promise<void>>> = {
     ]
     await write(one, { id: 'a', record: { term: 1 } })
     await backUp()
-    // Nothing of the groups is lost, but neither of the two can know that.
+    // None of the groups is lost, but neither of the two storages can know that.
     for (const storage of [one, two]) for (let writes = 0; writes < 3; writes++) await storage.check()
     const head = await one.head()
     await two.head()
@@ -83,7 +83,7 @@ const storage = { package: 'service', file: 'storage/server-storage.ts' } as con
 const [reported = ''] = Object.keys(checks)
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
-    name: 'a history that ends before what was seen is used as if nothing had happened',
+    name: 'a history that ends before a seen revision is used as if nothing had happened',
     file: 'clients/etcd/client.ts',
     find: 'this.#replacements += 1',
     replace: 'this.#replacements += 0',
@@ -91,7 +91,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...storage,
-    name: 'a loss that another replica made good for is made good for again',
+    name: 'a loss that another replica has recorded is recorded again',
     find: 'lost === undefined || head.restores > lost',
     replace: 'lost === undefined || head.restores > lost + 1_000',
     by: reported,
@@ -99,13 +99,13 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     package: 'service',
     file: 'replication/data-loss.ts',
-    name: 'a lower revision is not taken for a loss',
+    name: 'a lower revision is not treated as a data loss',
     find: ' || lostRestores !== undefined',
     replace: '',
     by: reported,
   },
   {
-    name: 'an operator is told to restart what knows of the loss',
+    name: 'a process that knows of the loss demands a restart',
     file: 'clients/etcd/client.ts',
     find: "if (this.#replaced === 'refuse') return",
     replace: 'if (this.#replaced !== undefined) return',
@@ -122,7 +122,7 @@ interface Mutant {
 const termIn = ({ body }: Answer) => (body['leader'] as { term: number }).term
 
 describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
-  test('grant no term twice and recover without a restart when a backup is restored under the same cluster id', async () => {
+  test('replicas grant no term twice and recover without a restart when a backup is restored under the same cluster id', async () => {
     vi.stubEnv('MAX_TTL_MS', String(maxTtlMs))
     onTestFinished(() => void vi.unstubAllEnvs())
     const { server, backUp, restore } = await openServer()
@@ -141,7 +141,7 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
       },
       { timeout: 30_000 },
     )
-    // Counted from here, the lease of b is not over earlier.
+    // Counted from here, the lease of b does not end earlier.
     const grantedMs = performance.now()
     const term = termIn(granted)
     expect(granted.body['is_leader']).toBe(true)
@@ -167,7 +167,7 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
 
   test.for(Object.keys(checks))('%s', async (name) => checks[name]?.(storages))
 
-  test.for(mutations)('where it is noticed that $name', async ({ by, ...mutation }) => {
+  test.for(mutations)('the checks catch the mutant "$name"', async ({ by, ...mutation }) => {
     const mutant = await loadMutant<Mutant>(mutation, {
       storage: '../../service/src/storage/server-storage.ts',
       server: '../../service/src/storage/etcd-server.ts',

@@ -13,14 +13,14 @@ import {
 } from '../../cluster/replica-process.ts'
 import { answers, campaign, Keeper, leader, renew, resign, startReplicas, won } from '../../cluster/process-scene.ts'
 
-/** Calls are held for 2 s while nobody is active, and then refused. */
+/** Calls are held for 2 s while no replica is active, and then refused. */
 const unanswered = { status: 503, body: { error: 'BACKEND_UNAVAILABLE', retry_after_ms: expect.any(Number) as number } }
 const ledBy = (node_id: string, term: number) => ({ status: 200, body: { leader: { node_id, term } } })
 
 describeWith(etcd, 'replicas on etcd', (server) => {
   const start = (options: Partial<ClusterOptions> = {}) => startReplicas({ members: [server().port], ...options })
 
-  test('an active one that was paused past its lease tells nobody of what was', { timeout: 60_000 }, async () => {
+  test('an active replica sends no stale answers after a pause longer than its lease', { timeout: 60_000 }, async () => {
     const { active, followers } = await start()
     expect(await campaign(active, 'g', 'c')).toMatchObject(won(1))
     await active.pause()
@@ -43,28 +43,28 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     expect(await campaign(active, 'g', 'e')).toMatchObject(won(3))
   })
 
-  test('a lease lasts as long over a failover as its holder was promised', { timeout: 60_000 }, async () => {
+  test('a lease lasts as long as promised to its holder across a failover', { timeout: 60_000 }, async () => {
     const { active, followers } = await start()
     expect(await campaign(active, 'g', 'c', { lease_ttl_ms: 20_000 })).toMatchObject(won(1))
     const sentMs = performance.now()
     expect(await renew(active, 'g', 'c', 1, 6_000)).toMatchObject({ status: 200 })
     await active.kill()
     const next = await activeOf(followers, active.servedTerm)
-    // The longest that was promised in its term, from the first moment of the next one.
+    // The longest duration that was promised in its term, from the first moment of the next active term.
     const { leader: shown } = { ...(await leader(next, 'g'))?.body } as { leader?: { lease_remaining_ms: number } }
     expect(shown?.lease_remaining_ms).toBeGreaterThan(20_000 - (performance.now() - sentMs))
     expect(await campaign(next, 'g', 'd')).toMatchObject({ body: { is_leader: false } })
     expect(await renew(next, 'g', 'c', 1)).toMatchObject({ status: 200 })
   })
 
-  describe('a replica that is killed while it takes over', () => {
+  describe('replicas that are killed during a takeover', () => {
     const headKey = (prefix: string) => base64(`${prefix}/service:head`)
     async function headTerm(prefix: string): Promise<number> {
       const { kvs } = await askEtcd<{ kvs: { value: string }[] }>(server(), 'kv/range', { key: headKey(prefix) })
       const text = Buffer.from(kvs[0]?.value ?? '', 'base64').toString()
       return Number(/"term":(\d+)/.exec(text)?.[1])
     }
-    /** Each way to etcd takes so long, and so does each way back: a step takes twice that. */
+    /** The delay to etcd, and also the delay back: a step takes twice that. */
     const wayMs = 150
 
     const steps: Record<string, (successor: ReplicaProcess, prefix: string, term: number) => Promise<void>> = {
@@ -86,7 +86,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     }
 
     test.for(Object.entries(steps))(
-      '%s costs no lease and no term',
+      'a replica that is killed %s loses no lease and no term',
       { timeout: 90_000 },
       async ([name, until], { expect }) => {
         const prefix = randomUUID()
@@ -114,8 +114,8 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     )
   })
 
-  describe('a follower', () => {
-    test('whose active one is gone without a word asks again on another connection', { timeout: 60_000 }, async () => {
+  describe('followers', () => {
+    test('a follower retries on another connection when the active replica is gone silently', { timeout: 60_000 }, async () => {
       const {
         active,
         followers: [follower],
@@ -125,11 +125,11 @@ describeWith(etcd, 'replicas on etcd', (server) => {
       const askedMs = performance.now()
       const both = await Promise.all([renew(follower, 'g', 'a', 1), campaign(follower, 'h', 'b')])
       expect(both).toMatchObject([{ status: 200 }, won(1)])
-      // It hears nothing for three seconds, on a clock that ticks once a second.
+      // The follower waits three seconds for a message, on a clock that ticks once a second.
       expect(performance.now() - askedMs).toBeLessThan(7_000)
     })
 
-    test('that cannot reach the active one says so in time, and nobody is misled', { timeout: 60_000 }, async () => {
+    test('a follower that cannot reach the active replica answers with 503 in time', { timeout: 60_000 }, async () => {
       const {
         active,
         followers: [follower],
@@ -147,7 +147,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
       expect(await renew(follower, 'g', 'a', 1)).toMatchObject({ status: 200 })
     })
 
-    test('with a stale idea of who is active gets no answer from it', { timeout: 90_000 }, async () => {
+    test('a follower with outdated knowledge of the active replica gets no stale answer', { timeout: 90_000 }, async () => {
       const { active, followers } = await start()
       const [stale, other] = followers
       if (!other) throw new Error('there are three')
@@ -159,7 +159,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
       expect(await campaign(next, 'g', 'd')).toMatchObject(won(2))
       const asked = Promise.all([renew(stale, 'g', 'c', 1), leader(stale, 'g')])
       active.resume()
-      // The one that was active knows by now, and is a follower itself.
+      // The former active replica knows by now and is a follower itself.
       for (const answer of await asked) {
         if (answer?.status === 503) continue
         expect(answer?.body['leader'] ?? answer?.body['current_leader']).toMatchObject({ node_id: 'd', term: 2 })
@@ -170,7 +170,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     })
 
     test.for(['stop', 'kill'] as const)(
-      'sends on to the next one what waited in line when the one before had a %s',
+      'a follower sends waiting campaigns to the next active replica after a %s of the previous one',
       { timeout: 60_000 },
       async (end, { expect }) => {
         const { active, followers } = await start()
@@ -186,13 +186,13 @@ describeWith(etcd, 'replicas on etcd', (server) => {
       },
     )
 
-    test('of another cluster is not answered, whatever address it was given', { timeout: 60_000 }, async () => {
+    test('a follower of another cluster gets no answer, whatever address it uses', { timeout: 60_000 }, async () => {
       const first = await start()
       const second = await start()
       expect(await campaign(first.active, 'g', 'first')).toMatchObject(won(1))
       const [stranger] = second.followers
       await stranger.stop()
-      // Where its own active one was is now that of another cluster.
+      // The address of its active replica now belongs to another cluster.
       const detour = { ...stranger.toOthers.get(second.active), port: first.active.linkPort }
       stranger.toOthers.set(second.active, detour as never)
       await stranger.start()
@@ -202,7 +202,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     })
   })
 
-  test('clusters whose data lie below one another share nothing', { timeout: 60_000 }, async () => {
+  test('clusters with nested prefixes share nothing', { timeout: 60_000 }, async () => {
     const prefix = randomUUID()
     const [upper, lower] = await Promise.all([
       start({ prefix, size: 2 }),
@@ -219,7 +219,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
 
   describe('under load', () => {
     const ttlMs = 6_000
-    /** Clients of all replicas that run, each with a lease. */
+    /** Clients of all running replicas, each with a lease. */
     async function keepers(replicas: readonly ReplicaProcess[], stopping: ReadonlySet<ReplicaProcess>) {
       let turn = 0
       const pick = () => {
@@ -234,7 +234,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     }
 
     test(
-      'a clean stop of the active one loses no lease, and refuses for less than a second',
+      'a clean stop of the active replica loses no lease and refuses calls for less than a second',
       { timeout: 60_000 },
       async () => {
         const { active, followers, replicas } = await start()
@@ -254,7 +254,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
       },
     )
 
-    test('a restart of all, one after another, loses no lease', { timeout: 90_000 }, async () => {
+    test('a rolling restart of all replicas loses no lease', { timeout: 90_000 }, async () => {
       const { replicas } = await start()
       const stopping = new Set<ReplicaProcess>()
       const all = await keepers(replicas, stopping)

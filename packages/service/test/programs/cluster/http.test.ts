@@ -3,7 +3,7 @@ import { describeOnReplicas } from '../../cluster/describe-on-replicas.ts'
 describeOnReplicas(
   {
     routes: () => import('../../processes/http/routes.test.ts'),
-    'the examples of the document': () => import('../../processes/http/document.test.ts'),
+    'documented examples': () => import('../../processes/http/document.test.ts'),
   },
   { withChange: true },
 )

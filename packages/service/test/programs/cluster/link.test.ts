@@ -1,4 +1,4 @@
-/** What replicas say to each other, as an operator sets it up. */
+/** Tests of the connections between replicas, as an operator configures them. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { answers, campaign, Keeper, startReplicas, won } from '../../cluster/pro
 import { connectRaw } from '../../cluster/raw-peer.ts'
 import type { ReplicaProcess } from '../../cluster/replica-process.ts'
 
-/** Files until the end of the test, for a certificate that is its own authority. */
+/** Files of a self-signed certificate until the end of the test. */
 function certificateFiles() {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-link-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
@@ -36,7 +36,7 @@ function certificateFiles() {
   return { certFile, keyFile, write }
 }
 
-/** Asks over TLS, on a connection of its own. */
+/** Sends a request over TLS on a dedicated connection. */
 async function ask(url: string, ca: string, body: object): Promise<{ status: number | undefined; body: unknown }> {
   const asked = request(url, { method: 'POST', ca, agent: false, headers: { 'content-type': 'application/json' } })
   asked.end(JSON.stringify(body))
@@ -44,7 +44,7 @@ async function ask(url: string, ca: string, body: object): Promise<{ status: num
   return { status: response.statusCode, body: await json(response) }
 }
 
-/** The certificate that is shown there. */
+/** The certificate that is shown at this port. */
 async function shownAt(port: number): Promise<string> {
   const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
   await once(socket, 'secureConnect')
@@ -56,7 +56,7 @@ async function shownAt(port: number): Promise<string> {
 describeWith(etcd, 'replicas on etcd', (server) => {
   const newStore = () => `${server().url.replace('http:', 'etcd:')}/${randomUUID()}`
 
-  test('listen for each other on a kernel without IPv6', async () => {
+  test('replicas listen for each other on a kernel without IPv6', async () => {
     const port = await freePort()
     const { certFile, keyFile, write } = certificateFiles()
     write('replica.example')
@@ -76,7 +76,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     expect(service.url).toMatch(/^https:/)
   })
 
-  test('take another certificate and another authority for each other without a restart', async () => {
+  test('replicas use a new certificate and a new authority for each other without a restart', async () => {
     const { certFile, keyFile, write } = certificateFiles()
     const first = write('127.0.0.1')
     const store = newStore()
@@ -106,12 +106,13 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     for (const { linkPort } of replicas) {
       expect(second.replaceAll('\n', '')).toContain(await shownAt(linkPort))
     }
-    // The first to start was the first to be active. One of the others follows the next one, over a new connection.
+    // The replica that started first was active first. One of the others follows the next active replica on a new
+    // connection.
     await active?.close()
     for (const { url } of others) await vi.waitUntil(async () => (await term(url, second)) === 1, { timeout: 20_000 })
   })
 
-  test('get another secret by steps, with restarts in between, without losing a lease or a cursor', async () => {
+  test('a secret is rotated in steps with restarts in between, without losing a lease or a cursor', async () => {
     const prefix = randomUUID()
     const store = `${server().url.replace('http:', 'etcd:')}/${prefix}`
     const { replicas } = await startReplicas({ members: [server().port], prefix })
@@ -132,7 +133,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     }
     for (let step = 1; step <= 3; step++) {
       await rotateSecret({ store, environment: {} })
-      // It is fenced by it at its next write.
+      // The rotation fences the active replica at its next write.
       await vi.waitFor(async () => {
         expect(await campaign(replicas[0] as ReplicaProcess, `step-${step}`, 'a')).toMatchObject(won(1))
       }, 20_000)
@@ -140,7 +141,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
         await replica.stop()
         await replica.start()
         await answers(replica)
-        // Some were restarted since this step, and some were not: each takes what another one gave out.
+        // Only some replicas were restarted since this step. Each must accept the cursors of the others.
         const cursors = await Promise.all(replicas.map(cursorFrom))
         for (const [index, cursor] of cursors.entries()) {
           const other = replicas[(index + 1) % replicas.length]
@@ -159,7 +160,7 @@ describeWith(etcd, 'replicas on etcd', (server) => {
     }
   }, 120_000)
 
-  test('begin nothing where there is nothing to give another secret to', async () => {
+  test('rotateSecret refuses a store without data', async () => {
     const store = newStore()
     await expect(rotateSecret({ store, environment: {} })).rejects.toThrow(/head is missing/)
     await expect(rotateSecret({ store, environment: {} })).rejects.toThrow(/head is missing/)

@@ -4,7 +4,7 @@ import { describeWith } from '../../../../../test/servers/suite.ts'
 import { campaign, startReplicas, won } from '../../cluster/process-scene.ts'
 import { activeOf, type ReplicaProcess } from '../../cluster/replica-process.ts'
 
-/** What a replica shows of the group, by the names of its series; nothing if it shows none. */
+/** The metrics of the group that a replica shows, by the names of their series. Empty if it shows none. */
 async function shownBy({ port }: ReplicaProcess): Promise<Record<string, number>> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   const found = text.matchAll(/^tenure_group_(\w+)\{group="payments"\} (\S+)$/gm)
@@ -13,14 +13,14 @@ async function shownBy({ port }: ReplicaProcess): Promise<Record<string, number>
 
 describeWith(etcd, 'metrics of a group on replicas', (server) => {
   test(
-    'come from the active one alone, before and after it was killed, and not from one that was paused',
+    'only the active replica shows metrics of a group, even after a failover and after a pause',
     { timeout: 60_000 },
     async () => {
       vi.stubEnv('METRICS_GROUP', 'payments')
       onTestFinished(() => void vi.unstubAllEnvs())
       const { active, followers } = await startReplicas({ members: [server().port] })
       expect(await shownBy(active)).toMatchObject({ has_leader: 0, term: 0, lease_remaining_seconds: 0 })
-      // Through a follower, which passes it on.
+      // Through a follower, which forwards the campaign.
       expect(await campaign(followers[0], 'payments', 'a')).toMatchObject(won(1))
       expect(await shownBy(active)).toMatchObject({ has_leader: 1, term: 1 })
       for (const follower of followers) expect(await shownBy(follower)).toEqual({})
@@ -34,7 +34,7 @@ describeWith(etcd, 'metrics of a group on replicas', (server) => {
       )
       const late = shownBy(second)
       second.resume()
-      // Asked while it stood still, and answered when another one is active.
+      // The request was sent during the pause and is answered when another replica is active.
       expect(await late).toEqual({})
       expect(await shownBy(third)).toMatchObject({ has_leader: 1, term: 1 })
     },

@@ -10,7 +10,7 @@ import { ask } from '../../auth/service.ts'
 import { newTable } from '../../storage/postgres-world.ts'
 
 describeWith(postgres, 'replicas on PostgreSQL', (server) => {
-  test('a token that one of them revokes is refused by all, and by those that start later', async () => {
+  test('a token that one replica revokes is refused by all, and by those that start later', async () => {
     const { privateKey, publicKey } = await createTokenKey()
     const folder = mkdtempSync(join(tmpdir(), 'tenure-revoked-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -27,7 +27,7 @@ describeWith(postgres, 'replicas on PostgreSQL', (server) => {
     const admin = await signToken(privateKey, { node: 'me', admin: true })
     const node = await signToken(privateKey, { node: 'node-1', groups: ['*'] })
     const statusAt = async (url: string) => (await ask(url, node.token, 'GET', '/v1/groups/payments/leader')).status
-    // Whoever asks while nobody is active yet is asked to come back.
+    // Calls while no replica is active yet are refused with a time to retry.
     for (const url of urls) await expect.poll(() => statusAt(url), { timeout: 20_000 }).toBe(200)
     const body = { token_id: node.id }
     expect((await ask(urls[1] ?? '', admin.token, 'POST', '/v1/tokens/revoke', body)).status).toBe(200)

@@ -1,11 +1,13 @@
-/** One client takes all that it can get from one replica of three. The renewals of others go on, through every replica. */
+/**
+ * One client takes as much as it can get from one of three replicas, while others keep renewing through every replica.
+ */
 import { test } from 'vitest'
 import { etcd } from '../../../../../test/servers/etcd.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { expectUnhurt } from '../../expect-unhurt.ts'
 import { measure, type Attack, type Target } from '../../flood-scene.ts'
 
-/** Those that once hurt most. */
+/** The attacks that once hurt the most. */
 const worst: readonly (readonly [Attack, Target])[] = [
   ['members', 'follower'],
   ['polls', 'follower'],

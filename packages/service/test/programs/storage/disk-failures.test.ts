@@ -48,12 +48,12 @@ class Scene {
     return this.service.ask('GET', path)
   }
 
-  /** What the service says of itself is a second old at most. */
+  /** The service's own readiness is at most a second old. */
   ready(status: number): Promise<void> {
     return expect.poll(() => this.get('/readyz'), { timeout: 10_000 }).toMatchObject({ status })
   }
 
-  /** Two leases, one of which has run out while the disk fails. */
+  /** Creates two leases, one of which expires while the disk fails. */
   async failWith(letter: string): Promise<void> {
     await this.campaign('held')
     await this.campaign('over', 400)
@@ -62,12 +62,12 @@ class Scene {
   }
 }
 
-describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
+describeWithPrograms([programs.cc], 'a disk that cannot be written', () => {
   for (const [what, letter] of [
-    ['it is full', 'n'],
+    ['the disk is full', 'n'],
     ['syncs fail', 's'],
   ] as const) {
-    test(`because ${what}, known leaders go on, nothing else is answered, and it recovers`, async () => {
+    test(`known leaders continue, nothing else is answered, and the service recovers when ${what}`, async () => {
       const scene = await Scene.open()
       await scene.failWith(letter)
       expect(await scene.get('/readyz')).toMatchObject(unavailable)
@@ -79,7 +79,7 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
       expect(await scene.renew('held', 20_000)).toMatchObject({ status: 200 })
       expect(await scene.get('/v1/groups/held/leader')).toMatchObject({ body: { leader: { term: 1 } } })
 
-      // That a term is over cannot be written, so it cannot be told.
+      // The end of a term cannot be written, so it must not be reported.
       for (const path of ['leader', 'members']) {
         expect(await scene.get(`/v1/groups/over/${path}`)).toMatchObject(unavailable)
       }
@@ -96,7 +96,7 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
       })
       expect(await scene.renew('held', 60_000)).toMatchObject({ status: 200 })
 
-      // What was written since does not stand on pages that a failed sync has lost.
+      // Later writes must not depend on pages that a failed sync has lost.
       await scene.afterPowerCut()
       expect(await scene.get('/v1/groups/new/leader')).toMatchObject({ body: { leader: { term: 2 } } })
       expect(await scene.get('/v1/groups/over/leader')).toMatchObject({ body: { leader: { node_id: 'b', term: 3 } } })
@@ -105,7 +105,7 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
     })
   }
 
-  test('because it failed in the middle of a commit, nothing is granted until a restart, and then all is there', async () => {
+  test('nothing is granted after a failed commit until a restart, and then all data is there', async () => {
     const scene = await Scene.open()
     await scene.failWith('p')
     expect(await scene.campaign('new')).toMatchObject(unavailable)
@@ -119,12 +119,12 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
     expect(await scene.renew('held')).toMatchObject({ status: 200 })
     await scene.afterPowerCut()
     expect(await scene.get('/v1/groups/held/leader')).toMatchObject({ body: { leader: { term: 1 } } })
-    // The first write that failed is there: an end that nobody was told, or a grant that is honoured.
+    // The first write that failed may be there: an unreported end, or a grant that is honored.
     expect(await scene.get('/readyz')).toMatchObject({ status: 200 })
     expect(await scene.campaign('other')).toMatchObject({ body: { is_leader: true } })
   })
 
-  test('a grant that nobody was told of is honoured after a restart, and its term is not used again', async () => {
+  test('a grant whose answer was lost is honored after a restart, and its term is not used again', async () => {
     const scene = await Scene.open()
     await scene.service.command('p')
     expect(await scene.campaign('new')).toMatchObject(unavailable)
@@ -145,11 +145,11 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
     return { renewed: renewed?.status, other: other?.body['is_leader'] }
   }
 
-  test('a holder whose end may be on the disk is confirmed nothing', async () => {
+  test('a holder whose end may be on the disk is not confirmed', async () => {
     expect(await resignInDoubt()).toEqual({ renewed: 503, other: true })
   })
 
-  test('a service that forgets such doubts lets two lead', async () => {
+  test('a service that forgets an uncertain end lets two nodes lead', async () => {
     const entry = await bundleWith({
       file: 'groups/group-driver.ts',
       find: 'if (record.ended) this.#doubtful.add(group)',
@@ -158,7 +158,7 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
     expect(await resignInDoubt(entry)).toEqual({ renewed: 200, other: true })
   })
 
-  test('a resignation that failed for certain leaves a lease that can be renewed once the disk works again', async () => {
+  test('a lease can be renewed once the disk works again after a resignation certainly failed', async () => {
     const scene = await Scene.open()
     await scene.campaign('held')
     await scene.service.command('n')
@@ -171,7 +171,7 @@ describeWithPrograms([programs.cc], 'while the disk cannot be written', () => {
     expect(await scene.get('/v1/groups/held/leader')).toMatchObject({ body: { leader: null, highest_term: 1 } })
   })
 
-  test('because it does not answer, nobody waits for ever, and what was asked is done in the end', async () => {
+  test('calls time out while the disk does not answer, and their writes take effect in the end', async () => {
     const scene = await Scene.open()
     await scene.failWith('h')
     const [grant, ready, over] = await Promise.all([

@@ -41,20 +41,20 @@ async function open(directory: string) {
   return { clock, state, campaign }
 }
 
-/** Uses up what the file has kept for a full disk. */
+/** Uses up the space that the file has reserved for a full disk. */
 async function fillUp(campaign: Awaited<ReturnType<typeof open>>['campaign']): Promise<void> {
   const metadata = JSON.stringify({ filler: 'x'.repeat(3_000) })
   while (await campaign('x', { groupId: `group-${Math.random()}`, metadata }).catch(() => undefined));
   while (await campaign('x', { groupId: `group-${Math.random()}` }).catch(() => undefined));
 }
 
-describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a file system that is full', () => {
-  test('no term is granted, and none is used twice when there is room again', async () => {
+describeWithRight(mayMount ? undefined : 'this user may not mount one', 'a full file system', () => {
+  test('no term is granted on a full disk, and none is used twice when there is room again', async () => {
     const disk = smallDisk()
     const { state, campaign } = await open(disk.directory)
     await campaign('a')
     disk.fill()
-    // Some writes find room in pages that are free within the file.
+    // Some writes find room in free pages within the file.
     const failed = new Map<string, number>()
     for (let index = 0; index < 150; index++) {
       const groupId = `group-${index}`
@@ -76,7 +76,7 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     }
   })
 
-  test('fills up and recovers many times, and what was answered is there', async () => {
+  test('the service survives a full disk repeatedly and keeps everything that was answered', async () => {
     const disk = smallDisk()
     const { state, campaign } = await open(disk.directory)
     const granted: string[] = []
@@ -98,7 +98,7 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     for (const groupId of granted) expect(await again.state.leader(groupId)).toMatchObject({ lease: { term: 1 } })
   })
 
-  test('nobody is told that a term is over, and those in line go on waiting', async () => {
+  test('the end of a term is not reported on a full disk, and waiting campaigns keep waiting', async () => {
     const disk = smallDisk()
     const { clock, state, campaign } = await open(disk.directory)
     await campaign('a')
@@ -106,20 +106,20 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     await clock.advance(1)
     disk.fill()
     await fillUp(campaign)
-    // The directory is proven once a second, on a disk that knows nothing of this clock.
+    // The directory must be proven once a second, on a real disk that does not use this clock.
     for (let second = 0; second < 5; second++) {
       await clock.advance(1_000)
       await state.check().catch(() => {})
     }
     await expect(state.leader('jobs')).rejects.toMatchObject(unavailable)
     disk.free()
-    // It is tried again after a second.
+    // The write is retried after a second.
     await clock.advance(1_000)
     expect(await waiting).toMatchObject({ granted: true, lease: { nodeId: 'b' } })
   })
 
-  // A campaign that went on with a group that had been forgotten would be granted the same term as the next one.
-  test('of two campaigns in a group that could not be defined one is granted', async () => {
+  // A campaign that continued with a forgotten group would be granted the same term as the next one.
+  test('only one of two campaigns is granted in a group that could not be defined', async () => {
     const disk = smallDisk()
     const { state, campaign } = await open(disk.directory)
     disk.fill()
@@ -135,7 +135,7 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     expect(verdicts.map((verdict) => (verdict as GroupStanding).granted).filter(Boolean)).toHaveLength(1)
   })
 
-  test('what LMDB would say of it goes nowhere but to the log', async () => {
+  test('LMDB prints nothing to standard error when the disk is full', async () => {
     const disk = smallDisk()
     const service = await ServiceProcess.start({ directory: join(disk.directory, 'data') })
     disk.fill()
@@ -147,14 +147,14 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     expect(await service.stop()).toBe('')
   })
 
-  test('a service that has no room for its first data says so', async () => {
+  test('a service without room for its first data fails to start with ENOSPC', async () => {
     const disk = smallDisk()
     disk.fill()
     const directory = join(disk.directory, 'data')
     await expect(ServiceProcess.start({ directory })).rejects.toThrow(/ENOSPC|No space left/)
   })
 
-  test('data of the format before are served as they are, and upgraded with the first write that finds room', async () => {
+  test('data of the previous format is served on a full disk and upgraded with the first write that finds room', async () => {
     const disk = smallDisk()
     const directory = join(disk.directory, 'data')
     const record = { term: 1, node: 'a', attempt: 'x', ttl: 60_000, at: 1 }
@@ -170,7 +170,7 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     })
     await service.kill()
     await expect(readFormat1(directory)).rejects.toThrow('it has format 2')
-    // Where it is has been noted too.
+    // The place of the file has been recorded too.
     const copy = join(disk.directory, 'copy')
     cpSync(directory, copy, { recursive: true })
     await expect(ServiceProcess.start({ directory: copy })).rejects.toThrow(/it is a copy/)
@@ -178,7 +178,7 @@ describeWithRight(mayMount ? undefined : 'this user may not mount one', 'on a fi
     expect(await again.ask('GET', '/v1/groups/jobs/leader')).toMatchObject({ body: { leader: null, highest_term: 1 } })
   })
 
-  test('a service starts on what it has, and known leaders go on', async () => {
+  test('a service starts on a full disk, and known leaders continue', async () => {
     const disk = smallDisk()
     const directory = join(disk.directory, 'data')
     const before = await ServiceProcess.start({ directory })

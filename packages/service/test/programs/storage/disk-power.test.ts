@@ -13,18 +13,18 @@ import { readFormat1, writeFormat1 } from '../../storage/format-1.ts'
 const shortMs = 30_000
 const longMs = 60_000
 
-/** What a client was told of a group that nobody else uses. */
+/** What a client knows of a group that nobody else uses. */
 interface Told {
   term: number
   promisedMs: number
-  /** Asked for, and perhaps done. */
+  /** The resignation was sent and may have taken effect. */
   resigning: boolean
   ended: boolean
 }
 
 /**
- * Uses the service until the power fails, then looks at what is left of what was told. `torn`: sectors that were not
- * synced yet may be there or not.
+ * Uses the service until the power fails, then compares what is left with what was answered. `torn`: sectors that were
+ * not synced yet may or may not be written.
  */
 async function lossesAtPowerCut(options: { seed: number; torn: boolean; entry?: string }): Promise<string[]> {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-power-'))
@@ -43,12 +43,12 @@ async function lossesAtPowerCut(options: { seed: number; torn: boolean; entry?: 
     }
   })
   await new Promise<void>((resolve) => (enough = resolve))
-  // At once: what was answered last has had the least time to come to the disk.
+  // Cut the power at once, because the last answers have had the least time to reach the disk.
   await before.cutPower(options.torn ? 't' : 'c')
   gone.abort()
   await Promise.all(clients)
 
-  // What it has said of the data since the start was not synced either.
+  // The notes about the data since the start were not synced either.
   writeFileSync(lock, synced)
   const after = await ServiceProcess.start({ directory }).catch((error: unknown) => String(error))
   if (typeof after === 'string') return [after]
@@ -81,16 +81,16 @@ async function takePart(service: ServiceProcess, group: string, kind: number, al
   }
 }
 
-describeWithPrograms([programs.cc], 'when the power fails', () => {
-  test.each([1, 2])('nothing that was answered is lost with the writes that were not synced (%i)', async (seed) => {
+describeWithPrograms([programs.cc], 'power cuts', () => {
+  test.each([1, 2])('a power cut with unsynced writes loses nothing that was answered (seed %i)', async (seed) => {
     expect(await lossesAtPowerCut({ seed, torn: false })).toEqual([])
   })
 
-  test.each([3, 4])('a last write that is torn leaves what was answered before it (%i)', async (seed) => {
+  test.each([3, 4])('a torn last write loses nothing that was answered before it (seed %i)', async (seed) => {
     expect(await lossesAtPowerCut({ seed, torn: true })).toEqual([])
   })
 
-  test('data of the format before are upgraded for good before anything is answered', async () => {
+  test('an upgrade of the previous format is durable before anything is answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'tenure-power-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const lease = { node: 'a', attempt: 'x', ttl: longMs, at: 1 }
@@ -118,12 +118,12 @@ describeWithPrograms([programs.cc], 'when the power fails', () => {
     },
     { name: 'never syncs', file: 'storage/lmdb-storage.ts', find: 'overlappingSync: false', replace: 'noSync: true' },
     {
-      name: 'syncs all but the page that points to a commit',
+      name: 'syncs everything except the page that points to a commit',
       file: 'storage/lmdb-storage.ts',
       find: 'overlappingSync: false',
       replace: 'overlappingSync: false, noMetaSync: true',
     },
-  ])('a service that $name is found out', async (mistake) => {
+  ])('a power cut exposes a service that $name', async (mistake) => {
     const entry = await bundleWith(mistake)
     let losses: string[] = []
     for (let seed = 1; losses.length === 0 && seed <= 5; seed++) {

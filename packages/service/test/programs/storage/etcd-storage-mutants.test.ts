@@ -10,77 +10,80 @@ import { etcdWorld } from '../../storage/etcd-world.ts'
 const storage = { package: 'service', file: 'storage/server-storage.ts' } as const
 const server = { package: 'service', file: 'storage/etcd-server.ts' } as const
 
-/** Each must be noticed by the case that is named for it, or there by the storage or by etcd itself, which then says this. */
+/**
+ * The case named by `by` must catch the mutant with an assertion. With `says`, the storage or etcd itself throws this
+ * error instead.
+ */
 const mutations: readonly (Mutation & { readonly by: string; readonly says?: RegExp })[] = [
   {
     ...server,
     name: 'the head is not compared',
     find: 'compare: [{ key: this.#head, value: over }],',
     replace: 'compare: over ? [] : [],',
-    by: 'an append that arrives after another was done changes nothing',
+    by: 'an append that arrives after another one was done changes nothing',
   },
   {
     ...storage,
     name: 'a batch is settled by reading',
     find: 'return this.#confirm(found, over)',
     replace: "return this.#server ? 'done' : this.#confirm(found, over)",
-    by: 'the same batch again is confirmed by a write, not by a look',
+    by: 'a repeated batch is confirmed by a write, not by a read',
   },
   {
     ...storage,
-    name: 'a refused batch is taken for done',
+    name: 'a refused batch counts as done',
     find: "return this.#confirm(found, over)\n    return 'fenced'",
     replace: "return this.#confirm(found, over)\n    return 'done'",
-    by: 'once another took the head to a higher term, its predecessor is fenced',
+    by: 'a former active replica is fenced once another one took the head to a higher term',
   },
   {
     ...storage,
-    name: 'a batch that is there is taken for fenced',
+    name: 'a stored batch counts as fenced',
     find: 'if (isOpen && isSameHead(found.head, batch.head)) return',
     replace: 'if (!found.head) return',
-    by: 'the same batch again is done, and changes nothing',
+    by: 'a repeated batch is done and changes nothing',
   },
   {
     ...storage,
     name: 'pages of different moments are loaded as one',
     find: 'if (!isSameHead(this.#headIn(page.head).head, head)) throw overtaken()',
     replace: 'if (!page || !head) throw overtaken()',
-    by: 'what is loaded while another appends is of one moment, or there is an error',
+    by: "a load during another process's append is of one moment or fails",
   },
   {
     ...server,
     name: 'only the first page is loaded',
     find: 'next: next && JSON.stringify(next)',
     replace: 'next: next && JSON.stringify(next) && undefined',
-    by: 'of many groups each is found once',
+    by: 'each of many groups is loaded once',
   },
   {
     ...server,
-    name: 'what lies behind a part is taken for loaded',
+    name: 'everything after a range counts as loaded',
     find: 'if (end === this.#end) return undefined',
     replace: 'return undefined',
-    by: 'of many groups each is found once',
+    by: 'each of many groups is loaded once',
   },
   {
     ...server,
-    name: 'a part begins behind where the one before ended',
+    name: 'a range begins after the end of the previous one',
     find: 'return [end, wider',
     replace: 'return [`${end}2`, wider',
-    by: 'of many groups each is found once',
+    by: 'each of many groups is loaded once',
   },
   {
     ...server,
     name: 'the first head is written without comparing',
     find: 'compare: [{ key: this.#head, modRevision: absentRevision }],',
     replace: 'compare: absentRevision ? [] : [],',
-    by: 'of several that find no data one begins them, however late another comes',
+    by: 'only one of several processes initializes the data, however late another one arrives',
   },
   {
     ...server,
-    name: 'names are used as they are',
+    name: 'group names are not encoded',
     find: 'put: this.#groups + encodeURIComponent(id)',
     replace: 'put: this.#groups + id',
-    by: 'any name is the name of a group of its own',
+    by: 'each distinct name is a distinct group',
     says: /the record of group "a\/b" is damaged/,
   },
   {
@@ -88,7 +91,7 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
     name: 'another history is not noticed',
     find: 'isComplete = isSame ||',
     replace: 'isComplete = isSame || head.incarnation !== incarnation ||',
-    by: 'the same data in another history of the server are noticed',
+    by: 'a copy of the data in another history of the server is noticed',
   },
   {
     ...server,
@@ -99,10 +102,10 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   },
   {
     ...server,
-    name: 'a batch may be larger than etcd takes',
+    name: 'a batch may exceed the limit of etcd',
     find: 'groups: 120, bytes',
     replace: 'groups: 128, bytes',
-    by: 'a batch is done that has as much in it as the storage says',
+    by: 'a batch of the maximum size is done',
     says: /too many operations/,
   },
 ]
@@ -112,14 +115,14 @@ interface Mutant {
   readonly server: typeof import('../../../src/storage/etcd-server.ts')
 }
 
-describeWith(etcd, 'on etcd it is noticed that', (etcdAt) => {
+describeWith(etcd, 'mutants of the etcd storage', (etcdAt) => {
   let other: RunningServer
   beforeAll(async () => {
     other = await start(withSettings(etcd, { 'initial-cluster-token': 'another' }))
   })
   afterAll(() => other.stop())
 
-  test.for(mutations)('$name', async ({ by, says, ...mutation }) => {
+  test.for(mutations)('the conformance cases catch the mutant "$name" on etcd', async ({ by, says, ...mutation }) => {
     const mutant = await loadMutant<Mutant>(mutation, {
       storage: '../../service/src/storage/server-storage.ts',
       server: '../../service/src/storage/etcd-server.ts',

@@ -1,4 +1,4 @@
-/** What becomes of a batch where the network, or a member of the cluster, fails in the middle of it. */
+/** Tests of the outcome of a batch when the network, or a member of the cluster, fails halfway. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { etcd, etcd36 } from '../../../../../test/servers/etcd.ts'
@@ -27,7 +27,7 @@ describeWith(etcd, 'a storage in etcd behind a network that fails', (server) => 
     return { proxy, prefix, behind, direct, head: await direct.head() }
   }
 
-  test('a connection that is cut in the middle of an append leaves all of it or nothing', async () => {
+  test('a connection that is cut during an append leaves all of it or nothing', async () => {
     const { proxy, prefix, behind, direct, head } = await behindProxy()
     const storage = await openEtcd(storages, { url: behind, prefix })
     const batch = batchAfter(head, groups)
@@ -42,7 +42,7 @@ describeWith(etcd, 'a storage in etcd behind a network that fails', (server) => 
     expect(await read(direct)).toHaveLength(isThere ? groups.length : 0)
   })
 
-  test('a batch that one member carries out in silence is confirmed by the next', async () => {
+  test('a batch that one member applies without an answer is confirmed by the next member', async () => {
     const { proxy, prefix, behind, direct, head } = await behindProxy()
     const storage = await openEtcd(storages, { url: `${behind},${server().url.slice(7)}`, prefix })
     proxy.set('blackhole', 'to-client')
@@ -52,7 +52,7 @@ describeWith(etcd, 'a storage in etcd behind a network that fails', (server) => 
     expect(await read(direct)).toHaveLength(groups.length)
   })
 
-  test('a silent network is an unknown outcome, in time for those who wait', async () => {
+  test('a silent network leads to an unknown outcome within the timeout', async () => {
     const { proxy, prefix, behind, direct, head } = await behindProxy()
     const storage = await openEtcd(storages, { url: behind, prefix })
     proxy.set('blackhole', 'to-client')
@@ -74,7 +74,7 @@ describeWithPrograms([etcd36.program], 'a storage on three members', () => {
   })
   afterAll(() => cluster.stop())
 
-  test('a member without the others confirms nothing, and what it was given comes too late', async () => {
+  test('an isolated member confirms nothing, and its batch arrives too late', async () => {
     const leader = await cluster.leader()
     const prefix = randomUUID()
     const others = cluster.members.filter(({ id }) => id !== leader.id)

@@ -11,7 +11,7 @@ import { etcdWorld, openEtcd } from '../../storage/etcd-world.ts'
 
 const storages = { EtcdServer, ServerStorage }
 
-/** The same server, as a cluster of another name. */
+/** The same server as a cluster of another name. */
 const another = (kind: ServerKind) => withSettings(kind, { 'initial-cluster-token': 'another' })
 
 for (const kind of [etcd, etcd36]) {
@@ -22,13 +22,13 @@ for (const kind of [etcd, etcd36]) {
     })
     afterAll(() => other.stop())
 
-    describe('conforms', () => {
+    describe('conformance', () => {
       test.each(conformanceCases)('$name', async ({ run }) => run(await etcdWorld(storages, server(), () => other)))
     })
 
     const placeOf = () => ({ url: server().url, prefix: `place/${randomUUID()}` })
 
-    test('keys of others below the same prefix are neither read nor in the way', async () => {
+    test('foreign keys below the same prefix are neither read nor in the way', async () => {
       const place = placeOf()
       const { prefix } = place
       const strange = (...bytes: number[]) =>
@@ -56,7 +56,7 @@ for (const kind of [etcd, etcd36]) {
       expect(await read(nested)).toEqual([{ id: 'a', record: { term: 7 }, seq: 1 }])
     })
 
-    test('groups without a head are not taken for nothing', async () => {
+    test('an etcd storage with groups but without a head is refused', async () => {
       const place = placeOf()
       const storage = await openEtcd(storages, place)
       await write(storage, { id: 'a', record: { term: 5 } })
@@ -66,7 +66,7 @@ for (const kind of [etcd, etcd36]) {
       await expect(write(storage, { id: 'b', record: { term: 1 } })).rejects.toThrow(/its head is missing/)
     })
 
-    test('a record or a head that is not what was written is an error', async () => {
+    test('a damaged record or head in etcd is an error', async () => {
       const place = placeOf()
       const storage = await openEtcd(storages, place)
       await write(storage, { id: 'a', record: { term: 5 } }, { id: 'b', record: { term: 5 } })
@@ -87,7 +87,7 @@ for (const kind of [etcd, etcd36]) {
       await expect(storage.head()).rejects.toThrow(/its head is damaged/)
     })
 
-    test('a load goes on over a compaction, and over pages whose groups are large', async () => {
+    test('a load continues across a compaction and across pages with large groups', async () => {
       const place = placeOf()
       const storage = await openEtcd(storages, place)
       const small = Array.from({ length: 120 }, (_, index) => ({ id: `a${index}`, record: { term: 1 } }))
@@ -110,7 +110,7 @@ for (const kind of [etcd, etcd36]) {
       expect(count).toBe(220)
     })
 
-    test('nothing is under way once it is closed, and nothing is sent after', async () => {
+    test('close ends pending calls of the etcd storage, and nothing is sent afterwards', async () => {
       const place = placeOf()
       const storage = await openEtcd(storages, place)
       const checking = storage.check().catch(() => 'ended')

@@ -17,13 +17,13 @@ const environment = {}
 const options = { newId: randomUUID, clock: systemClock, environment }
 const newName = () => `m_${randomUUID().replaceAll('-', '')}`
 
-/** What is to come after a long while comes soon. */
+/** A timer that shortens long delays. */
 const hurry =
   (setTimer: Clock['setTimer']): Clock['setTimer'] =>
   (ms, ...rest) =>
     setTimer(ms >= 20_000 ? 1_000 : ms, ...rest)
 
-describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
+describeWithPrograms([etcd.program, postgres.program], 'moving data', () => {
   let servers: { readonly etcd: RunningServer; readonly postgres: RunningServer }
   beforeAll(async () => {
     servers = { etcd: await start(etcd), postgres: await start(postgres) }
@@ -43,14 +43,14 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     ['etcd', 'a directory'],
     ['etcd', 'PostgreSQL'],
     ['PostgreSQL', 'a directory'],
-  ])('from %s to %s:', (from, to) => {
+  ])('from %s to %s', (from, to) => {
     test.each(moveChecks)('$name', async ({ run }) => {
       const [source, target] = [places[from], places[to]]
       if (source && target) await run(source(), target(), moveStorage)
     })
   })
 
-  test('there and back all of it is as it was, and each place says where it went', async () => {
+  test('data that is moved across all storages and back is unchanged, and each storage names its successor', async () => {
     const [first, last] = [directoryPlace(), directoryPlace()]
     const storage = await first.serve()
     await write(storage, { id: 'a', record: { term: 7, carry: 'x' } }, { id: 'b', record: { term: 1, deleted: true } })
@@ -78,7 +78,7 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     ['etcd', inEtcd],
     ['PostgreSQL', inPostgres],
   ])(
-    'data on %s are not moved away under an active replica; once it is gone nobody is active there',
+    'data on %s is not moved away from an active replica, and nobody can be active there after the move',
     async (_, newUrl) => {
       const [url, to] = [newUrl(), directoryPlace()]
       const replica = await openSharedStorage(url, options)
@@ -95,14 +95,14 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
       const first = await replica.storage.head()
       const swap = batchAfter(first, [{ id: 'a', record: { term: 1 } }], { term })
       expect(await replica.storage.append(first, swap)).toBe('done')
-      // It has waited long enough before the lease could be lost on a busy machine.
+      // The migration gives up before a busy machine could lose the lease.
       const hurried = { ...systemClock, setTimer: hurry(systemClock.setTimer) }
       const early = migrateData({ from: url, to: to.directory, environment, clock: hurried })
       await expect(early).rejects.toThrow('one is active on this data. Stop all replicas')
       expect(await replica.storage.head()).toEqual(swap.head)
       await elector.stop()
       expect(await migrateData({ from: url, to: to.directory, environment })).toBe(1)
-      // What comes late, and who would become active.
+      // Neither late appends nor new active replicas are accepted.
       expect(await replica.storage.append(swap.head, batchAfter(swap.head, []))).toBe('fenced')
       expect(await replica.storage.append(first, swap)).toBe('fenced')
       await expect(replica.storage.head()).rejects.toThrow(`it was moved to the directory ${to.directory}`)
@@ -117,7 +117,7 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     ['etcd', inEtcd],
     ['PostgreSQL', inPostgres],
   ])(
-    'after a restored backup on %s terms are skipped once, whoever is active is fenced, and nobody is granted at once',
+    'a restore on %s skips terms once, fences the active replica, and holds all groups',
     async (_, newUrl) => {
       const url = newUrl()
       await expect(restoreShared({ store: url, environment })).rejects.toThrow(/its head is missing/)

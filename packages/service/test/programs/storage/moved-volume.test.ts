@@ -1,7 +1,7 @@
 /**
- * A volume that is moved to another host while the service on it runs: real file systems, real processes. The first
- * service is cut off from its disk by freezing it; the second has a copy of the whole volume, as the other host would
- * see it, so no lock of the first is in its way.
+ * A volume is moved to another host while the service on it runs, with real file systems and real processes. The first
+ * service is cut off from its disk by freezing it. The second service has a copy of the whole volume, as the other host
+ * would see it, so no lock of the first is in its way.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -16,10 +16,10 @@ import { ServiceProcess } from '../../disk/service-process.ts'
 
 const ttlMs = 1_000
 const runNow = (command: string, ...words: string[]) => execFileSync(command, words, { stdio: 'pipe' })
-/** Beside a lease that is renewed: a test that waits in its tracks for a slow disk would let it run out. */
+/** Runs asynchronously: a test that blocks on a slow disk would let the renewed lease expire. */
 const run = (command: string, ...words: string[]) => promisify(execFile)(command, words)
 
-/** A volume in a file, mounted. Ends the test where that is not allowed. */
+/** A mounted volume in a file. Skips the test where mounting is not allowed. */
 async function makeVolume(context: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-volume-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -42,7 +42,10 @@ async function makeVolume(context: TestContext) {
   }
 }
 
-/** Moves the volume while "a" leads. Returns when the first service confirmed "a" last, until then, and the next grant. */
+/**
+ * Moves the volume while "a" leads. Returns the end of the last lease that the first service confirmed, and the time of
+ * the next grant.
+ */
 async function move(context: TestContext, entry?: string) {
   const volume = await makeVolume(context)
   const first = await ServiceProcess.start({ directory: join(volume.directory, 'data'), entry })
@@ -61,7 +64,7 @@ async function move(context: TestContext, entry?: string) {
   })()
   await delay(1_500)
   await run('fsfreeze', '--freeze', volume.directory)
-  // Until then not even a signal ends the first.
+  // Until it is thawed, not even a signal ends the first service.
   let thaw = () => {
     thaw = () => {}
     runNow('fsfreeze', '--unfreeze', volume.directory)
@@ -84,7 +87,7 @@ async function move(context: TestContext, entry?: string) {
   return { grantedMs, confirmedUntilMs, last, ready: ready?.status }
 }
 
-test('at no time two services confirm a leader of one group', { timeout: 40_000 }, async (context) => {
+test('two services never both confirm a leader of one group when a volume is moved', { timeout: 40_000 }, async (context) => {
   const { grantedMs, confirmedUntilMs, last, ready } = await move(context)
   expect(grantedMs).toBeGreaterThan(0)
   expect(confirmedUntilMs).toBeLessThan(grantedMs)
@@ -94,7 +97,7 @@ test('at no time two services confirm a leader of one group', { timeout: 40_000 
 
 for (const mistake of [
   {
-    name: 'takes its last proof for valid for ever',
+    name: 'considers its last proof valid forever',
     file: 'storage/ownership.ts',
     find: 'this.#ageMs() < provenForMs',
     replace: 'this.#ageMs() >= 0',
@@ -106,9 +109,10 @@ for (const mistake of [
     replace: 'const moveGraceMs = 0',
   },
 ]) {
-  test(`a service that ${mistake.name} is found out`, { timeout: 100_000 }, async (context) => {
+  test(`a moved volume exposes a service that ${mistake.name}`, { timeout: 100_000 }, async (context) => {
     const entry = await bundleWith(mistake)
-    // On a busy machine the second may start so late that the mistake does no harm: then the volume is moved again.
+    // On a busy machine the second service may start so late that the mutant does no harm. Then the volume is moved
+    // again.
     let overlapMs = 0
     for (let moves = 0; moves < 3 && overlapMs <= 0; moves++) {
       const { grantedMs, confirmedUntilMs } = await move(context, entry)

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { openStorage } from '../../storage/data.ts'
 
-test('a file system that hosts may share is refused, and tried if the option says so', async (context) => {
-  // Nobody answers for this mount. The kernel itself tells its type to a user that it does not belong to.
+test('a network file system is refused unless allowNetworkFilesystem is set', async (context) => {
+  // Nobody serves this mount. The kernel itself reports its type to users that it does not belong to.
   const directory = mkdtempSync(join(tmpdir(), 'tenure-fuse-'))
   const script = 'exec 3<>/dev/fuse && mount -t fuse -o fd=3,rootmode=40000,user_id=65534,group_id=65534 none "$1"'
   try {
@@ -26,6 +26,6 @@ test('a file system that hosts may share is refused, and tried if the option say
     message: expect.stringMatching(/cannot be used: .+ is on FUSE\. .+ set allowNetworkFilesystem/),
     cause: { code: 'UNSUPPORTED_FILESYSTEM' },
   })
-  // Nobody answers, but it was tried.
+  // The mount does not answer, but the service tried to use it.
   await expect(open(true)).rejects.toThrow(/EACCES|ENOTCONN|EPERM/)
 })

@@ -10,7 +10,7 @@ import { newTable } from '../../storage/postgres-world.ts'
 const outageMs = 20_000
 
 describeWithPrograms([postgres.program], 'three replicas on PostgreSQL', () => {
-  test('keep at most 15 backends while the standby is away, and other programs get connections', async () => {
+  test('three replicas keep at most 15 backends while the standby is away, and other programs get connections', async () => {
     const { primary, admin, link, settle, follow, waitUntilSynchronous } = await openPair()
     await follow()
     await settle('standby')
@@ -25,7 +25,7 @@ describeWithPrograms([postgres.program], 'three replicas on PostgreSQL', () => {
 
     link.set('hold')
     const over = new AbortController()
-    // Clients go on asking for what has to be written.
+    // Clients keep sending requests that must be written.
     const clients = replicas.map(async (replica, index) => {
       for (let tries = 0; !over.signal.aborted; tries++) {
         await campaign(replica, `group-${index}-${tries}`)

@@ -20,7 +20,7 @@ describeWithPrograms([postgres.program], 'a storage in PostgreSQL with a standby
 })
 
 describeWith(postgres, 'a storage in PostgreSQL that fails', (server) => {
-  test('a connection that is cut in a commit leaves all of it or nothing', async () => {
+  test('a connection to PostgreSQL that is cut during a commit leaves all of the batch or nothing', async () => {
     const proxy = await startProxy(server().port)
     onTestFinished(() => proxy.stop())
     const table = newTable()
@@ -48,7 +48,7 @@ describeWith(postgres, 'a storage in PostgreSQL that fails', (server) => {
     expect([...outcomes].filter((one) => one.startsWith('unknown')).length).toBeGreaterThan(0)
   })
 
-  test('a primary that is killed and started again has all that it confirmed', async () => {
+  test('a primary that is killed and restarted has everything that it confirmed', async () => {
     const table = newTable()
     const storage = await openPostgres(storages, server().url, table)
     const confirmed = new Map<string, number>()

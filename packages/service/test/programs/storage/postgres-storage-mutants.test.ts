@@ -11,34 +11,34 @@ import { failoverChecks } from '../../storage/failover.ts'
 import { postgresWorld } from '../../storage/postgres-world.ts'
 
 const tables = { package: 'service', file: 'storage/postgres-tables.ts' } as const
-const refusal = 'a server is refused that has a replica and does not wait for it, or that no longer waits for one'
+const refusal = 'a server is refused if it has a replica and does not wait for it, or no longer waits for one'
 
-/** Each must be noticed by the case, or the check of a failover, that is named for it. */
+/** The case, or the failover check, named by `by` must catch the mutant. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...tables,
     name: 'the head is not compared',
     find: ' and kept.head = cast($3 as text) returning',
     replace: ' and length(cast($3 as text)) > 0 returning',
-    by: 'an append that arrives after another was done changes nothing',
+    by: 'an append that arrives after another one was done changes nothing',
   },
   {
     ...tables,
     name: 'the groups of a fenced batch are written',
     find: 'from swapped, json_to_recordset',
     replace: 'from json_to_recordset',
-    by: 'what another process appended fences this one',
+    by: 'an append of another process fences this one',
   },
   {
     ...tables,
-    name: 'a first head replaces the one that is there',
+    name: 'a first head replaces an existing one',
     find: 'on conflict do nothing`',
     replace: 'on conflict (one) do update set head = excluded.head`',
-    by: 'of several that find no data one begins them, however late another comes',
+    by: 'only one of several processes initializes the data, however late another one arrives',
   },
   {
     ...tables,
-    name: 'a record that is there stays',
+    name: 'an existing record is not replaced',
     find: 'on conflict (id) do update set record = excluded.record',
     replace: 'on conflict (id) do nothing',
     by: 'a record is replaced as a whole',
@@ -49,7 +49,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     name: 'only the first page is loaded',
     find: 'next: groups.length === limit ?',
     replace: 'next: groups.length > limit ?',
-    by: 'of many groups each is found once',
+    by: 'each of many groups is loaded once',
   },
   {
     package: 'service',
@@ -57,23 +57,23 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     name: 'a batch is settled by reading',
     find: 'return this.#confirm(found, over)',
     replace: "return this.#server ? 'done' : this.#confirm(found, over)",
-    by: 'the same batch again is confirmed by a write, not by a look',
+    by: 'a repeated batch is confirmed by a write, not by a read',
   },
   {
     package: 'service',
     file: 'storage/server-storage.ts',
-    name: 'a batch that a failover lost is taken for fenced',
+    name: 'a batch that a failover lost counts as fenced',
     find: 'if (found?.text === over) throw',
     replace: "if (found?.text === '') throw",
-    by: 'a batch that a failover loses just before it is confirmed ends nobody, and is given up',
+    by: 'a batch that a failover loses just before it is confirmed fences nobody and is given up',
   },
   {
     package: 'service',
     file: 'storage/server-storage.ts',
-    name: 'a batch that a failover lost is taken for done',
+    name: 'a batch that a failover lost counts as done',
     find: 'if (found?.text === over) throw rolledBack()',
     replace: "if (found?.text === over) return rolledBack() && 'done'",
-    by: 'a batch that a failover loses just before it is confirmed ends nobody, and is given up',
+    by: 'a batch that a failover loses just before it is confirmed fences nobody and is given up',
   },
   {
     ...tables,
@@ -87,33 +87,33 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...tables,
-    name: 'a server that no longer waits for its replica is used on',
+    name: 'a server that no longer waits for its replica is still used',
     find: 'if (synced !== incarnation) return undefined',
     replace: 'if (synced !== 0) return undefined',
     also: [{ file: tables.file, find: 'kept.synced <> server.incarnation or', replace: 'true or' }],
     by: refusal,
   },
   {
-    name: 'a commit is taken for done whose wait for a replica was cancelled',
+    name: 'a commit whose wait for a replica was canceled counts as done',
     file: 'stores/postgres/commit-check.ts',
     find: 'if (cancelled !== undefined) throw',
     replace: "if (cancelled === '') throw",
-    by: 'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it',
+    by: 'a commit whose wait for the replica was canceled has an unknown outcome, and a failover may lose it',
   },
   {
     package: 'service',
     file: 'storage/server-storage.ts',
-    name: 'a server with another system identifier is taken for the replica that was waited for',
+    name: 'a server with another system identifier counts as the synchronous replica',
     find: '(isSynced && systemOf(incarnation) === systemOf(head.incarnation))',
     replace: '(isSynced && systemOf(incarnation) !== undefined)',
-    by: 'a server with another system identifier does not vouch for what was confirmed, even where a replica was waited for',
+    by: 'a server with another system identifier does not vouch for confirmed writes, even with a synchronous replica',
   },
   {
     ...tables,
-    name: 'a commit is taken for done that was released from its wait for a replica',
+    name: 'a commit that was released from its wait for a replica counts as done',
     find: 'from swapped) as text) as written, ${waited}, ',
     replace: 'from swapped) as text) as written, ',
-    by: 'a commit that was released from its wait for the replica is not known to be done, and a failover may lose it',
+    by: 'a commit that was released from its wait for the replica has an unknown outcome, and a failover may lose it',
   },
 ]
 
@@ -123,7 +123,7 @@ interface Mutant {
   readonly library: Pick<typeof import('../../../../tenure/src/stores/postgres/run-statements.ts'), 'statementsOn'>
 }
 
-/** As the library does it, which cannot load a driver while it has a mistake in it. */
+/** Opens statements like the library, which cannot load a driver while it is mutated. */
 function openOn({ library }: Mutant): typeof openPostgresStatements {
   return async (url, _environment, clock) => {
     const table = url.searchParams.get('table') ?? ''
@@ -137,7 +137,7 @@ function openOn({ library }: Mutant): typeof openPostgresStatements {
   }
 }
 
-describeWith(postgres, 'on PostgreSQL it is noticed that', (server) => {
+describeWith(postgres, 'mutants of the PostgreSQL storage', (server) => {
   let other: RunningServer
   let admin: Pool
   beforeAll(async () => {
@@ -149,7 +149,7 @@ describeWith(postgres, 'on PostgreSQL it is noticed that', (server) => {
     await other.stop()
   })
 
-  test.for(mutations)('$name', async ({ by, ...mutation }) => {
+  test.for(mutations)('the checks catch the mutant "$name" on PostgreSQL', async ({ by, ...mutation }) => {
     const mutant = await loadMutant<Mutant>(mutation, {
       storage: '../../service/src/storage/server-storage.ts',
       server: '../../service/src/storage/postgres-server.ts',

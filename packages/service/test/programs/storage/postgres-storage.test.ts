@@ -24,7 +24,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     await other.stop()
   })
 
-  describe('conforms', () => {
+  describe('conformance', () => {
     test.each(conformanceCases)('$name', async ({ run }) =>
       run(await postgresWorld(storages, server().url, admin, () => other.url)),
     )
@@ -32,7 +32,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
 
   const open = (table: string, url = server().url) => openPostgres(storages, url, table)
 
-  test('groups without a head are not taken for nothing', async () => {
+  test('a PostgreSQL storage with groups but without a head is refused', async () => {
     const table = newTable()
     const storage = await open(table)
     await write(storage, { id: 'a', record: { term: 5 } })
@@ -43,7 +43,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     await expect(storage.check()).rejects.toThrow(/cannot be written/)
   })
 
-  test('a record or a head that is not what was written is an error', async () => {
+  test('a damaged record or head in PostgreSQL is an error', async () => {
     const table = newTable()
     const storage = await open(table)
     await write(storage, { id: 'a', record: { term: 5 } }, { id: 'b', record: { term: 5 } })
@@ -53,7 +53,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     await expect(storage.head()).rejects.toThrow(/its head is damaged/)
   })
 
-  test('tables are in the schema that the URL names, and two beside each other share nothing', async () => {
+  test('tables are in the schema that the URL names and are independent of other schemas', async () => {
     await admin.query('create schema if not exists elsewhere')
     const table = newTable()
     const one = await open(table)
@@ -64,7 +64,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     await expect(open('x";drop')).rejects.toThrow(/^table .* is not valid/)
   })
 
-  test('a role that may only use the tables uses them', async () => {
+  test('a role with rights on existing tables can use the storage but cannot create tables', async () => {
     const table = newTable()
     await (await open(table)).close()
     await admin.query(`create role poor login; grant select, insert, update on ${table}_head, ${table}_groups to poor`)
@@ -76,7 +76,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     await expect(open(newTable(), url)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
   })
 
-  test('nothing is written while commits are not waited for, and it is said', async () => {
+  test('nothing is written while synchronous_commit is off, and the error says so', async () => {
     const table = newTable()
     const careful = await open(table)
     await admin.query('create role careless login superuser; alter role careless set synchronous_commit = off')
@@ -95,7 +95,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     expect(await careful.head()).toEqual(head)
   })
 
-  test('a statement that waits for one that hangs gives up by itself, and connections do not pile up', async () => {
+  test('a statement that waits for a hanging one times out, and connections do not pile up', async () => {
     const table = newTable()
     const storage = await open(table)
     const head = await storage.head()
@@ -112,7 +112,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     await write(storage, { id: 'a', record: { term: 1 } })
   })
 
-  test('two that append at the same time meet, and one of them is fenced', async () => {
+  test('one of two concurrent appends is fenced', async () => {
     const table = newTable()
     const [one, two] = await Promise.all([open(table), open(table)])
     for (let round = 0; round < 20; round++) {

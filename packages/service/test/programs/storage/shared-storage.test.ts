@@ -25,7 +25,7 @@ function campaign({ leases }: SharedStorage, identity: string): Elector {
   return elector
 }
 
-/** Becomes active: from here on nobody below this term appends. */
+/** Becomes active: from here on, appends of lower terms are fenced. */
 async function takeOver({ storage }: SharedStorage, { term }: Leadership) {
   const head = await storage.head()
   expect(term).toBeGreaterThan(head.term)
@@ -34,7 +34,7 @@ async function takeOver({ storage }: SharedStorage, { term }: Leadership) {
   return swap.head
 }
 
-/** A server, places for data on it, and what removes leases there. */
+/** A server, places for data on it, and functions that remove leases there. */
 interface Kind {
   readonly kind: ServerKind
   urlOf(server: RunningServer, place: string): string
@@ -75,7 +75,7 @@ for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
   describeWith(kind, `a storage in ${kind.name} that replicas share`, (server) => {
     const newPlace = () => `p_${randomUUID().replaceAll('-', '')}`
 
-    describe('its leases conform', () => {
+    describe('conformance of its leases', () => {
       const place = newPlace()
       const cases = storeConformance(
         async () => {
@@ -93,7 +93,7 @@ for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
       for (const { name, run } of cases) test(name, run)
     })
 
-    test('replicas that open it find the same data, and are told what is wrong with the server', async () => {
+    test('replicas that open a shared storage find the same data and get warnings about the server', async () => {
       const place = newPlace()
       const [one, other] = await Promise.all([open(urlOf(server(), place)), open(urlOf(server(), place))])
       await write(one.storage, { id: 'g', record: { term: 3 } })
@@ -102,7 +102,7 @@ for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
       expect(await read((await open(urlOf(server(), newPlace()))).storage)).toEqual([])
     })
 
-    test('a lease whose keys are lost elects nobody in a term that the active one has had', async () => {
+    test('a lost lease key never leads to an election in a term that an active replica has had', async () => {
       const place = newPlace()
       const [one, other] = await Promise.all([open(urlOf(server(), place)), open(urlOf(server(), place))])
       const first = await campaign(one, 'one').waitForLeadership()
@@ -110,7 +110,7 @@ for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
       const batch = batchAfter(head, [{ id: 'g', record: { term: 1 } }])
       expect(await one.storage.append(head, batch)).toBe('done')
       await removeLeases(server(), place)
-      // It never saw the keys.
+      // This replica never saw the keys.
       const second = await campaign(other, 'other').waitForLeadership()
       expect(first.isLeader()).toBe(false)
       expect(second.term).toBeGreaterThan(batch.head.term)
@@ -122,7 +122,7 @@ for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
   })
 }
 
-test('other servers, and what is wrong with a URL, are refused in words', async () => {
+test('unsupported servers and invalid URLs are refused with a clear message', async () => {
   const refused = (url: string) => open(url).catch((error: Error) => error.message)
   expect(await refused('redis://:hunter2@127.0.0.1/')).toMatch(/^store redis:.* is not supported: it must be "etcd:/)
   expect(await refused('redis://:hunter2@127.0.0.1/')).not.toContain('hunter2')

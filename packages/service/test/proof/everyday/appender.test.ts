@@ -5,10 +5,10 @@ import { appenderMutants } from '../../simulation/appender/mutants.ts'
 
 const own = appenderExplorations.filter(({ by }) => by === 'npm test')
 
-test.each(own)('every order of appends is sound: $name', { timeout: 300_000 }, expectAppenderCovered)
+test.each(own)('every order of appends is safe: $name', { timeout: 300_000 }, expectAppenderCovered)
 
 test.each(appenderMutants.filter((_, index) => index % 5 === 0))(
-  'exploration finds the appender that would $name',
+  'model checking finds the mutant "$name"',
   { timeout: 120_000 },
   expectAppenderExplorationFinds,
 )

@@ -1,16 +1,16 @@
-/** What a transition breaks, and what was seen over all transitions. */
+/** Checks each transition, and counts what occurred over all transitions. */
 import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
 import type { AppenderFault, Kept, Reign, Scene, Setup, Swap } from './scene.ts'
 
-/** What an exploration has seen. */
+/** What the model checking has covered. */
 export interface AppenderCounts {
-  /** Writes, and swaps of the head, that were told to be durable. */
+  /** Writes and swaps of the head that were reported as durable. */
   done: number
   /** Appends without an answer. */
   unknown: number
   /** Replicas that another one has fenced. */
   fenced: number
-  /** Batches that replace what nobody had heard of. */
+  /** Batches that replace unheard records. */
   replaced: number
   readonly faults: { [Kind in AppenderFault]?: number }
 }
@@ -19,7 +19,7 @@ export function noCounts(): AppenderCounts {
   return { done: 0, unknown: 0, fenced: 0, replaced: 0, faults: {} }
 }
 
-/** Follows one transition. */
+/** Checks one transition. */
 export class Course {
   violation: string | undefined
   readonly setup: Setup
@@ -38,12 +38,12 @@ export class Course {
     this.counts.faults[kind] = (this.counts.faults[kind] ?? 0) + 1
   }
 
-  /** W1: what is loaded stays. */
+  /** W1: what is loaded is durable. */
   loads({ shown, confirmed }: Scene, { term }: Reign): void {
     if (shown !== confirmed) this.#violate('W1', `term ${term} loads what a failover loses`)
   }
 
-  /** W1: what a writer was told is there, or was replaced by something later. */
+  /** W1: a record that was reported as written is stored, or was replaced by a later one. */
   done({ confirmed }: Scene, groups: readonly KeptGroup[], { seq }: StorageHead): void {
     this.counts.done += 1
     for (const { id, record } of groups) {
@@ -53,14 +53,14 @@ export class Course {
     }
   }
 
-  /** W2: the storage takes a batch. Nobody before the newest one that has loaded gets anything in. */
+  /** W2: no replica before the newest one that has loaded can append a batch. */
   takes({ shown, loadedTerm }: Scene, { head }: Swap): void {
     if (head.term < loadedTerm) this.#violate('W2', `term ${head.term} writes after term ${loadedTerm} has loaded`)
     if (head.term < shown.head.term) this.#violate('W2', `term ${head.term} writes after term ${shown.head.term}`)
     if (head.seq !== shown.head.seq + 1) this.#violate('W2', `batch ${head.seq} follows batch ${shown.head.seq}`)
   }
 
-  /** W3: what was confirmed stays, until something later replaces it. */
+  /** W3: a confirmed record stays until a later one replaces it. */
   confirms(before: Kept, after: Kept): void {
     const [was, is] = [before.head, after.head]
     if (is.term < was.term || is.seq < was.seq) this.#violate('W3', 'the confirmed head falls')
@@ -74,8 +74,8 @@ export class Course {
   /**
    * W4: one append at a time, and none after the end.
    *
-   * W5: before a write, the storage has what memory has. So a record whose writer failed was replaced, and all that others
-   * wrote before was loaded. While unheard records are replaced, this goes for all other groups.
+   * W5: before a write, the storage has the same records as memory. So a record whose writer failed was replaced, and
+   * all earlier writes of others were loaded. While unheard records are replaced, this holds for all other groups.
    */
   sends({ shown }: Scene, reign: Reign, isAsked: boolean, wasOver: boolean): void {
     const { term, flight, appender, memory, phase } = reign
@@ -93,8 +93,8 @@ export class Course {
   }
 
   /**
-   * W6: nobody is fenced by what it wrote itself, nor by a failover. Where one can lose what was shown, an earlier batch
-   * of its own may come late, onto the head that is back: that is allowed.
+   * W6: no replica is fenced by its own writes or by a failover. One case is allowed: where a failover can lose visible
+   * batches, an earlier batch of the replica may arrive late, on top of the head that is back.
    */
   fences({ shown }: Scene, { term, appender }: Reign): void {
     const { faults, budget } = this.setup

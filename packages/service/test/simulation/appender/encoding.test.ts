@@ -10,7 +10,10 @@ const setup: Setup = { replicas: 3, groups: 2, budget: 3, faults: new Set(append
 const text = (scene: Scene) => Buffer.from(writeScene(scene)).toString('latin1')
 const read = (written: string) => readScene(Buffer.from(written, 'latin1'), 0)
 
-/** Everything that can follow. An orphan that changes nothing any more may be left out: then all stays as it is. */
+/**
+ * Everything that can follow. An orphan that can no longer change anything may be left out, so the state itself is
+ * included.
+ */
 function followers(scene: Scene): string[] {
   const all = movesOf(scene, setup).map(({ run }) => {
     const course = new Course(setup, noCounts())
@@ -19,7 +22,7 @@ function followers(scene: Scene): string[] {
   return [...new Set([...all, `${text(scene)} `])].toSorted()
 }
 
-test('the same follows from a scene as it came about and from what is kept of it', () => {
+test('a model state and its decoded copy have the same successors', () => {
   const random = new Random(1)
   for (let walk = 0; walk < 80; walk += 1) {
     let scene = firstScene(setup)

@@ -1,7 +1,7 @@
 /**
- * Scenes as bytes, and back. Two scenes are one if they differ in nothing that a decision or a check reads: names are
- * numbered in the order in which they appear, terms by their rank; of seqs it counts which are the same, which is higher,
- * and which is the next of another.
+ * Encodes model states as bytes, and back. Two states are equal if they differ in nothing that a decision or a check
+ * reads. Names are numbered in the order in which they appear, and terms by their rank. Of seqs only their equality,
+ * their order, and direct succession count.
  */
 import { ServiceError } from '../../../src/errors.ts'
 import type { Appender } from '../../../src/storage/appender.ts'
@@ -141,7 +141,7 @@ class Writer {
     return buffer.subarray(0, this.#length)
   }
 
-  /** In the same order, and with the same next ones, but at most so far apart. */
+  /** Keeps the order and direct succession of the values, but limits the distance between neighbors. */
   #ranks(kind: number, furthest: number): Map<number, number> {
     const ranks = new Map<number, number>()
     for (let at = 0; at < this.#length; at += 1) if (this.#kinds[at] === kind) ranks.set(this.#values[at] ?? 0, 0)
@@ -254,5 +254,7 @@ class Reader {
   }
 }
 
-/** Takes what is left of an object of which every field was written: a new field without a meaning does not compile. */
+/**
+ * Takes the rest of an object whose fields were all written, so that a new field without an encoding does not compile.
+ */
 function nothing(_rest: Record<string, never>): void {}

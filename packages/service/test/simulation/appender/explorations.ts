@@ -6,7 +6,7 @@ import { appenderFaults } from './scene.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explanation/exploration.md'), 'utf8')
 
-/** What is explored, and by which command. */
+/** The options of one model checking run, and the command that runs it. */
 export interface AppenderExploration {
   readonly name: string
   readonly by: 'npm test' | 'npm run test:all'
@@ -36,7 +36,10 @@ export const appenderExplorations: readonly AppenderExploration[] = [
   },
 ]
 
-/** Explores, which must be complete and silent, use each kind of fault, and give the row that the page shows. */
+/**
+ * Explores the model. The run must be complete, find no violation, use each kind of fault, and match its row on the
+ * page.
+ */
 export async function expectAppenderCovered(exploration: AppenderExploration): Promise<void> {
   const report = await exploreAppender(exploration.options)
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()

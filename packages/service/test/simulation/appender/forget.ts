@@ -1,4 +1,4 @@
-/** Leaves out of a scene what no decision and no check will read again, so that more scenes are one. */
+/** Drops everything from a state that no decision and no check will read again, so that more states are equal. */
 import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
 import { headOf, isConfirmation, type Kept, type Reign, type Scene, type Swap } from './scene.ts'
 
@@ -15,14 +15,14 @@ export function forget(scene: Scene): Scene {
   return { ...left, shown, confirmed, reigns }
 }
 
-/** The head that it follows, and those that it has made. */
+/** The head that it follows and the heads that it has created. */
 function ownHeads(reign: Reign): StorageHead[] {
   const heads = newHeads(reign)
   if (reign.appender) heads.push(reign.appender.head)
   return heads
 }
 
-/** Those that may come. */
+/** The heads that may still be written. */
 function newHeads({ appender, flight }: Reign): StorageHead[] {
   const heads: StorageHead[] = []
   if (appender?.open) heads.push(appender.open.batch.head, appender.open.instead.head)
@@ -32,7 +32,7 @@ function newHeads({ appender, flight }: Reign): StorageHead[] {
 
 const has = (heads: readonly StorageHead[], wanted: StorageHead) => heads.some((head) => isSameHead(head, wanted))
 
-/** Those whose head, which they follow, is there or may come. */
+/** The orphans whose expected head exists or may still be written. */
 function stillRelevant(scene: Scene, orphans: readonly Swap[]): readonly Swap[] {
   if (orphans.length === 0) return orphans
   const { shown, confirmed, reigns } = scene
@@ -43,7 +43,7 @@ function stillRelevant(scene: Scene, orphans: readonly Swap[]): readonly Swap[] 
   return left.toSorted((one, other) => one.head.seq - other.head.seq)
 }
 
-/** Nothing of it is there, nor can be: whatever it sends is fenced. */
+/** None of its heads exists or can still be written, so everything that it sends is fenced. */
 function isHopeless(reign: Reign, { shown, confirmed, reigns, orphans }: Scene): boolean {
   if (!reign.appender || reign.flight?.answer === 'swapped') return false
   const own = ownHeads(reign)
@@ -52,7 +52,7 @@ function isHopeless(reign: Reign, { shown, confirmed, reigns, orphans }: Scene):
   return reigns.every((other) => other === reign || !ownHeads(other).some((head) => has(own, head)))
 }
 
-/** Which head it follows is all the same, and so is what it wants to write. */
+/** The head that it follows and the records that it wants to write no longer matter. */
 function withoutPast(reign: Reign, place: number): Reign {
   const { appender, flight, task, term } = reign
   if (!appender) return reign
@@ -76,7 +76,7 @@ function withoutPast(reign: Reign, place: number): Reign {
   }
 }
 
-/** Whether an entry is later than a write that is not answered yet is asked of recent ones alone. */
+/** Only the seqs of recent entries are compared with a write that is not answered yet. */
 function withoutOldSeqs(kept: Kept, least: number): Kept {
   return { ...kept, groups: kept.groups.map(({ value, seq }) => ({ value, seq: Math.max(seq, least) })) }
 }

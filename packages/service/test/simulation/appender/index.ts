@@ -1,7 +1,7 @@
 /**
- * Explores the one who appends to the storage of a service on a cluster: every order of requests, answers, elections and
- * ends of a few replicas that follow one another, with at most so many faults, for unlimited time. It runs the real
- * decisions (`appender.ts`) and the real comparison of heads.
+ * Model checking of the appender of a service on a cluster: every order of requests, answers, elections, and ends of a
+ * few successive replicas, with a bounded number of faults, for unlimited time. It runs the real decisions
+ * (`appender.ts`) and the real comparison of heads.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import {
@@ -16,19 +16,19 @@ import { forget } from './forget.ts'
 import { movesOf } from './moves.ts'
 import { firstScene, type AppenderFault, type Scene, type Setup } from './scene.ts'
 
-/** What to explore. */
+/** The options of the model checking. */
 export interface AppenderOptions {
   readonly replicas: number
   readonly groups: number
   readonly budget: number
   readonly faults: readonly AppenderFault[]
-  /** Ends the search when there are more. Default: no bound. */
+  /** Ends the search beyond this number of states. Default: no bound. */
   readonly states?: number
 }
 
 export interface AppenderReport extends SearchResult {
   readonly counts: AppenderCounts
-  /** What led to the violation, in words. */
+  /** The steps that led to the violation, in words. */
   readonly story: readonly string[]
 }
 
@@ -57,10 +57,10 @@ export function appenderWorld(setup: Setup, counts: AppenderCounts): World<Scene
   }
 }
 
-/** A whole reign takes less than twenty, even if there is something to settle and to replace first. */
+/** A whole active term takes less than twenty steps, even if there is something to settle and to replace first. */
 const mostSteps = 60
 
-/** W7: if nothing goes wrong any more and no other replica does anything, the newest one gets a write through. */
+/** W7: once nothing fails and no other replica does anything, the newest replica completes a write. */
 function stuck(scene: Scene, setup: Setup): Violation | undefined {
   const counts = noCounts()
   const trace: number[] = []

@@ -1,4 +1,4 @@
-/** Everything that can happen next. */
+/** The moves that are possible in a state. */
 import { ServiceError } from '../../../src/errors.ts'
 import { answered, changed, ended, newAppender, next } from '../../../src/storage/appender.ts'
 import { isSameHead, type KeptGroup } from '../../../src/storage/storage.ts'
@@ -15,12 +15,12 @@ import {
   type Swap,
 } from './scene.ts'
 
-/** One thing that can happen. */
+/** One possible move. */
 export interface Move {
   readonly what: string
-  /** The term that it brings further, if nothing goes wrong. */
+  /** The term that this move advances if nothing goes wrong. */
   readonly helps?: number | undefined
-  /** Another replica becomes the active one. */
+  /** Whether another replica becomes active. */
   readonly elects?: boolean | undefined
   readonly fault?: AppenderFault | undefined
   run(course: Course): Scene
@@ -28,7 +28,7 @@ export interface Move {
 
 const over = new ServiceError('BACKEND_UNAVAILABLE', 'It is over.')
 
-/** Always in the same order. */
+/** Returns the moves, always in the same order. */
 export function movesOf(scene: Scene, setup: Setup): Move[] {
   const moves = [
     ...scene.reigns.flatMap((reign) => [...flightMoves(scene, reign), ...ownMoves(scene, setup, reign)]),
@@ -43,7 +43,7 @@ export function movesOf(scene: Scene, setup: Setup): Move[] {
   return moves.filter(({ fault }) => !fault || (scene.budget > 0 && setup.faults.has(fault)))
 }
 
-/** What becomes of an append that is under way. */
+/** The possible outcomes of an append in flight. */
 function flightMoves(scene: Scene, reign: Reign): Move[] {
   const { flight, term } = reign
   if (!flight) return []
@@ -85,7 +85,7 @@ function flightMoves(scene: Scene, reign: Reign): Move[] {
   return moves
 }
 
-/** As `ServerStorage` finds out: what it has to confirm is lost, and the head is back that it followed. */
+/** What `ServerStorage` detects: the batch to confirm is lost, and the head before it is back. */
 function isRolledBack({ shown }: Scene, { appender, flight }: Reign): boolean {
   return (
     appender !== undefined && flight !== undefined && isConfirmation(flight) && isSameHead(shown.head, appender.head)
@@ -103,12 +103,12 @@ function orphanMoves(scene: Scene, orphan: Swap): Move[] {
   return moves
 }
 
-/** A confirmation that is not confirmed itself changes nothing. */
+/** An unconfirmed confirmation changes nothing. */
 function mayCancel({ shown }: Scene, swap: Swap): boolean {
   return isSameHead(shown.head, swap.over) && !isConfirmation(swap)
 }
 
-/** What a replica does by itself. */
+/** The moves that a replica makes by itself. */
 function ownMoves(scene: Scene, setup: Setup, reign: Reign): Move[] {
   const { term, phase, flight, appender, isEnded } = reign
   if (isEnded) return []
@@ -122,7 +122,7 @@ function ownMoves(scene: Scene, setup: Setup, reign: Reign): Move[] {
   }
   if (!flight && phase === 'swapped') add(`term ${term} loads`, (course) => load(scene, reign, course), term)
   if (!flight && phase === 'serving') {
-    // Which one it is makes no difference.
+    // The groups are symmetric, so one choice is enough.
     for (const groups of setup.groups > 1 ? [[0], [0, 1]] : [[0]]) {
       add(`term ${term} writes ${groups.join(' and ')}`, (course) => write(scene, reign, groups, course), term)
     }
@@ -143,7 +143,7 @@ function elect(scene: Scene): Scene {
   return { ...scene, term, reigns: [...scene.reigns, reign] }
 }
 
-/** As `Reign` takes over: a head of a later term ends it. */
+/** Takes over like `ActiveTerm`: a head of a later term ends the attempt. */
 function look(scene: Scene, reign: Reign, course: Course): Scene {
   const { head } = scene.shown
   if (head.term >= reign.term) return drop(scene, reign)
@@ -170,7 +170,7 @@ function begin(scene: Scene, reign: Reign, groups: readonly KeptGroup[] | undefi
   return send(scene, { ...reign, task: { groups, isAsked: false } }, course)
 }
 
-/** As `Journal` does: until what was asked for is sent, or it is over. */
+/** Sends like `Journal`, until the request is sent or the term is over. */
 function send(scene: Scene, reign: Reign, course: Course): Scene {
   const { appender, task, memory } = reign
   if (!appender || !task) return scene
@@ -198,7 +198,7 @@ function unlessOver<T>(decide: () => T): T | 'over' {
   }
 }
 
-/** As `ServerStorage.append` takes an answer: its own head, which was only read, is written once more. */
+/** Handles an answer like `ServerStorage.append`: a replica's own head that was only read is written again. */
 function take(scene: Scene, reign: Reign, answer: NonNullable<Flight['answer']>, course: Course): Scene {
   const { flight, appender, task } = reign
   if (!flight || !appender || !task) return scene
@@ -216,13 +216,13 @@ function take(scene: Scene, reign: Reign, answer: NonNullable<Flight['answer']>,
   return task.isAsked && appended === 'done' ? succeed(scene, after, course) : send(scene, after, course)
 }
 
-/** The writers hear that their write failed: its outcome is unknown, or the reign is over. */
+/** The writers learn that their write failed: its outcome is unknown, or the active term is over. */
 function fail(scene: Scene, reign: Reign): Scene {
   if (reign.isEnded) return drop(scene, reign)
   const failed = { ...reign, task: undefined }
   if (!reign.appender?.over) return put(scene, failed)
   if (reign.phase === 'serving') return drop(scene, reign)
-  // Something of a predecessor came between: it looks again.
+  // A write of a predecessor intervened, so the replica reads the head again.
   return put(scene, { ...failed, phase: 'elected', appender: undefined })
 }
 
@@ -238,7 +238,7 @@ function succeed(scene: Scene, reign: Reign, course: Course): Scene {
   return put(scene, { ...heard, memory })
 }
 
-/** At the storage: one step that compares and writes. */
+/** The storage compares and writes in one step. */
 function arrive(
   scene: Scene,
   swap: Swap,
@@ -265,7 +265,7 @@ function drop(scene: Scene, { term }: Reign): Scene {
   return { ...scene, reigns: scene.reigns.filter((other) => other.term !== term) }
 }
 
-/** What is under way arrives some time, and nobody waits for it. */
+/** An append in flight may arrive later, and nobody waits for it. */
 function leaveBehind(scene: Scene, { flight }: Reign): Scene {
   if (!flight || flight.answer !== undefined) return scene
   const { over: under, head, groups } = flight

@@ -1,12 +1,12 @@
 import type { Mutation } from '../../../../../test/mutants/mutant.ts'
 import type { AppenderOptions } from './index.ts'
 
-/** A planted mistake of the one who appends, and the circumstances in which exploration must find it. */
+/** A mutant of the appender, and the options with which model checking must find it. */
 export interface AppenderMutant extends Mutation {
   readonly in: Omit<AppenderOptions, 'states'>
 }
 
-/** How many states may be known before a mutant must have been found. */
+/** The maximum number of states until a mutant must be found. */
 export const mutantStates = 15_000
 
 const appender = { package: 'service', file: 'storage/appender.ts' } as const
@@ -15,21 +15,21 @@ const once = { replicas: 2, groups: 1, budget: 1 } as const
 export const appenderMutants: readonly AppenderMutant[] = [
   {
     ...appender,
-    name: 'take a rejection for an append that was not carried out',
+    name: 'a rejected append counts as one that did not take effect',
     find: "if (answer === 'unknown') return { ...state, open: { ...open, stage: 'unknown' } }",
     replace: "if (answer === 'unknown') return { ...state, open: undefined }",
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'take a rejection for an append that was carried out',
+    name: 'a rejected append counts as one that took effect',
     find: "if (answer === 'unknown') return { ...state, open: { ...open, stage: 'unknown' } }",
     replace: "if (answer === 'unknown') return { ...state, open: undefined, head: batch.head }",
     in: { ...once, faults: ['lost'] },
   },
   {
     ...appender,
-    name: 'settle by what was only read: take the batch for done when the empty one is fenced',
+    name: 'a batch is settled by a read: it counts as done when the empty one is fenced',
     find: "if (answer === 'fenced') return { ...state, open: { ...open, stage: 'taken' } }",
     replace: `if (answer === 'fenced') {
       return { ...state, open: undefined, head: batch.head, unheard: withGroups(unheard, batch) }
@@ -38,91 +38,91 @@ export const appenderMutants: readonly AppenderMutant[] = [
   },
   {
     ...appender,
-    name: 'take a rejected batch for done when it is sent again',
+    name: 'a rejected batch counts as done when it is sent again',
     find: "if (answer === 'unknown') return",
     replace: "if (answer === 'unknown' && stage !== 'again') return",
     in: { ...once, budget: 2, faults: ['cancelled', 'lost'] },
   },
   {
     ...appender,
-    name: 'go on after the end',
+    name: 'the appender continues after the end',
     find: 'if (over) throw over',
     replace: '',
     in: { ...once, budget: 0, faults: [] },
   },
   {
     ...appender,
-    name: 'send the next batch without settling the one before',
+    name: 'the next batch is sent without settling the previous one',
     find: 'if (open) {',
     replace: 'if (open && !open) {',
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'send the same batch again under another id',
+    name: 'a batch is sent again under another id',
     find: 'batch: isTaken ? open.batch : open.instead',
     replace: 'batch: isTaken ? batchAfter(state, open.batch.groups, source) : open.instead',
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'give a batch up by another batch each time',
+    name: 'a batch is given up with a different batch each time',
     find: 'batch: isTaken ? open.batch : open.instead',
     replace: 'batch: isTaken ? open.batch : batchAfter(state, [], source)',
     in: { ...once, budget: 2, faults: ['lost', 'unheard'] },
   },
   {
     ...appender,
-    name: 'give a batch up again and again although it is there',
+    name: 'a batch is given up repeatedly although it is stored',
     find: "if (answer === 'fenced') return { ...state, open: { ...open, stage: 'taken' } }",
     replace: "if (answer === 'fenced') return { ...state, open: { ...open, stage: 'unknown' } }",
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'take what settles the batch before for what was asked for',
+    name: 'the batch that settles the previous one counts as the requested one',
     find: 'isAsked: false }',
     replace: 'isAsked: true }',
     in: { ...once, faults: ['lost'] },
   },
   {
     ...appender,
-    name: 'follow the old head after a batch was given up',
+    name: 'the old head is followed after a batch was given up',
     find: 'return { ...state, open: undefined, head: instead.head }',
     replace: 'return { ...state, open: undefined }',
     in: { ...once, faults: ['lost'] },
   },
   {
     ...appender,
-    name: 'forget the unheard groups',
+    name: 'the unheard groups are forgotten',
     find: 'withGroups(unheard, batch) :',
     replace: 'unheard :',
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'write what is asked for before the unheard groups are replaced',
+    name: 'a requested write is sent before the unheard groups are replaced',
     find: 'const isAsked = unheard.length === 0',
     replace: 'const isAsked = unheard.length === 0 || asked !== undefined',
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'take all unheard groups for replaced after the first batch',
+    name: 'all unheard groups count as replaced after the first batch',
     find: 'unheard.slice(batch.groups.length)',
     replace: '[]',
     in: { ...once, groups: 2, faults: ['unheard'] },
   },
   {
     ...appender,
-    name: 'keep the term of the head that was found',
+    name: 'the term of the found head is kept',
     find: '{ ...head, ...changes, seq',
     replace: '{ ...head, seq',
     in: { ...once, budget: 0, faults: [] },
   },
   {
     ...appender,
-    name: 'keep the seq of the head that was found',
+    name: 'the seq of the found head is kept',
     find: 'seq: head.seq + 1',
     replace: 'seq: head.seq',
     in: { ...once, budget: 0, faults: [] },
@@ -130,7 +130,7 @@ export const appenderMutants: readonly AppenderMutant[] = [
   {
     package: 'service',
     file: 'storage/storage.ts',
-    name: 'compare heads without their batch',
+    name: 'heads are compared without their batch',
     find: ' && one.batch === other.batch',
     replace: '',
     in: { ...once, faults: ['late'] },

@@ -1,37 +1,37 @@
-/** What is explored: replicas that follow one another, what they know, and one storage. Data only. */
+/** The model state: successive replicas, what they know, and one storage. Data only. */
 import type { Appender } from '../../../src/storage/appender.ts'
 import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
 
-/** What may go wrong. */
+/** The faults that may occur. */
 export const appenderFaults = ['lost', 'unheard', 'late', 'doubled', 'crash', 'cancelled'] as const
 
 /**
  * - `lost`: a request never arrives, and its sender gives it up.
- * - `unheard`: it was carried out, and its sender hears nothing.
- * - `late`: its sender gives it up, and it arrives at any later time.
- * - `doubled`: it arrives once more, at any later time.
- * - `crash`: a process ends while something is under way.
- * - `cancelled`: it is carried out and shown, but not confirmed. A failover may lose it.
+ * - `unheard`: a request takes effect, and its sender gets no answer.
+ * - `late`: the sender gives a request up, and it arrives at any later time.
+ * - `doubled`: a request arrives once more at any later time.
+ * - `crash`: a process ends while an append is in flight.
+ * - `cancelled`: a batch takes effect and is visible, but is not confirmed. A failover may lose it.
  */
 export type AppenderFault = (typeof appenderFaults)[number]
 
-/** What does not change. */
+/** The parameters that do not change. */
 export interface Setup {
-  /** How many reigns there may be at once: all but one do not know that they have a successor. */
+  /** The maximum number of active terms at once. All but one of them do not know that they have a successor. */
   readonly replicas: number
   readonly groups: number
   readonly faults: ReadonlySet<AppenderFault>
-  /** How many faults there may be. */
+  /** The maximum number of faults. */
   readonly budget: number
 }
 
-/** A group of the storage. Each write has a value of its own. */
+/** A group in the storage. Each write has a unique value. */
 export interface Entry {
   readonly value: number
   readonly seq: number
 }
 
-/** What the storage has. */
+/** The content of the storage. */
 export interface Kept {
   readonly head: StorageHead
   readonly groups: readonly Entry[]
@@ -44,49 +44,52 @@ export interface Swap {
   readonly groups: readonly KeptGroup[]
 }
 
-/** It writes the head again that was found, so that no failover loses it. */
+/** Whether the request writes the found head again, so that no failover loses it. */
 export function isConfirmation({ over, head }: Swap): boolean {
   return isSameHead(over, head)
 }
 
 /** A request whose sender waits. */
 export interface Flight extends Swap {
-  /** On the way back: it was done, nobody knows, or its own head was found, or another. */
+  /**
+   * The answer on its way back: the batch was done, the outcome is unknown, or the storage has the batch's own head or
+   * another one.
+   */
   readonly answer?: 'swapped' | 'failed' | 'own' | 'other' | undefined
 }
 
-/** One replica as the active one. */
+/** One active term of a replica. */
 export interface Reign {
   readonly term: number
-  /** `elected`: it knows nothing. `swapping`: it takes over. `swapped`: it has to load. */
+  /** `elected`: the replica knows nothing yet. `swapping`: it takes over. `swapped`: it has to load. */
   readonly phase: 'elected' | 'swapping' | 'swapped' | 'serving'
-  /** It has heard of its end. It is there until nothing of it is under way. */
+  /** The replica has learned of its end. The term remains until none of its appends are in flight. */
   readonly isEnded: boolean
   readonly appender?: Appender | undefined
   readonly flight?: Flight | undefined
-  /** What is appended: a swap of the head, what writers wait for, or nothing but what settles. */
+  /** What is being appended: a swap of the head, the records of writers, or only what settles an earlier batch. */
   readonly task?: { readonly groups: readonly KeptGroup[] | undefined; readonly isAsked: boolean } | undefined
   /** The value of each group. */
   readonly memory: readonly number[]
 }
 
-/** Everything, at one moment. */
+/** The whole state at one moment. */
 export interface Scene {
-  /** What everybody sees. */
+  /** The content that every reader sees. */
   readonly shown: Kept
-  /** What outlives a failover. */
+  /** The content that survives a failover. */
   readonly confirmed: Kept
-  /** By term. */
+  /** The active terms, ordered by term. */
   readonly reigns: readonly Reign[]
   /** Requests for which nobody waits. */
   readonly orphans: readonly Swap[]
-  /** How many more faults there may be. */
+  /** The number of faults that may still occur. */
   readonly budget: number
-  /** No lower than any. */
+  /** The highest term so far. */
   readonly term: number
-  /** The highest in which somebody has loaded. */
+  /** The highest term in which a replica has loaded. */
   readonly loadedTerm: number
-  /** The last name. */
+  /** The last name that was used. */
   readonly names: number
 }
 

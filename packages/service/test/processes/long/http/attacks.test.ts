@@ -1,4 +1,4 @@
-/** One client takes all that it can get. The renewals of another one go on. */
+/** One client takes as much as it can get, while another one keeps renewing. */
 import { test } from 'vitest'
 import { expectUnhurt } from '../../../expect-unhurt.ts'
 import { attacks, measure } from '../../../flood-scene.ts'

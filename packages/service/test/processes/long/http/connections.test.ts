@@ -27,7 +27,7 @@ function startTls(more: ServiceOptions['limits'] = {}) {
   return start(more, tls)
 }
 
-/** Sends what `next` gives, every 100 ms, until the connection is closed. Resolves with how long it was open. */
+/** Writes `next` every 100 ms until the connection is closed. Resolves to how long it was open, in ms. */
 async function trickle(socket: Socket, first: string | Buffer, next: string): Promise<number> {
   const openedMs = performance.now()
   socket.resume()
@@ -38,12 +38,12 @@ async function trickle(socket: Socket, first: string | Buffer, next: string): Pr
   return performance.now() - openedMs
 }
 
-test('while 600 connections send their headers byte by byte, renewals go on, and all 600 are cut', async () => {
+test('renewals continue while 600 connections send their headers byte by byte, and all 600 are cut', async () => {
   const url = await start()
   const leader = await renewing(url, 'steady')
   const head = `GET /healthz HTTP/1.1\r\nHost: ${new URL(url).host}\r\nX-Slow: `
   const openMs = await Promise.all(Array.from({ length: 600 }, () => trickle(open(url), head, 'x')))
-  // A leader that renews every third of its lease of 5 s has time for two more.
+  // A leader that renews every third of its lease of 5 s has time for two more tries.
   expect(await leader.slowestMs()).toBeLessThan(1_600)
   await leader.stop()
   expect(Math.min(...openMs)).toBeGreaterThan(900)
@@ -65,12 +65,12 @@ describe.each(schemes)('%s', (_name, begin) => {
     expect((await answers(socket, 1))[0]).toMatchObject({ status: 200 })
   })
 
-  test('a connection that says nothing is closed', async () => {
+  test('a silent connection is closed', async () => {
     const url = await begin()
     expect(await trickle(open(url), '', '')).toBeLessThan(5_000)
   })
 
-  test('slow headers are refused', async () => {
+  test('a request with slow headers is refused with 408', async () => {
     const url = await begin()
     const socket = open(url)
     const answer = answers(socket, 1)
@@ -81,7 +81,7 @@ describe.each(schemes)('%s', (_name, begin) => {
   test.each([
     ['with a length', 'Content-Length: 1000', 'x'],
     ['in chunks', 'Transfer-Encoding: chunked', '1\r\nx\r\n'],
-  ])('a slow body %s is refused', async (_how, header, piece) => {
+  ])('a request with a slow body %s is refused with 408', async (_how, header, piece) => {
     const url = await begin()
     const socket = open(url)
     const answer = answers(socket, 1)
@@ -90,7 +90,7 @@ describe.each(schemes)('%s', (_name, begin) => {
     expect(openMs).toBeLessThan(8_000)
   })
 
-  test('a slow body to a route that reads none is cut as well', async () => {
+  test('a slow body to a route that reads none is cut too', async () => {
     const url = await begin()
     const socket = open(url)
     const answer = answers(socket, 1)
@@ -99,16 +99,16 @@ describe.each(schemes)('%s', (_name, begin) => {
   })
 })
 
-test('a handshake that does not go on is cut', async () => {
+test('a TLS handshake that stalls is cut', async () => {
   const url = await startTls()
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port) })
-  // The first bytes of a greeting that never ends.
+  // The first bytes of a ClientHello that never ends.
   expect(await trickle(socket, Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]), '')).toBeLessThan(5_000)
 })
 
 test.each(schemes)(
-  'over %s who reads nothing is cut off after a while, who reads slowly is not',
+  'a client over %s that reads nothing is cut off, and one that reads slowly is not',
   async (_name, begin) => {
     const url = await begin({ answerTimeoutMs: 1_000, headersTimeoutMs: 10_000, requestTimeoutMs: 10_000 })
     const body = JSON.stringify({ node_id: 'a', lease_ttl_ms: 60_000, metadata: { text: 'x'.repeat(4_000) } })
@@ -126,7 +126,7 @@ test.each(schemes)(
       slow.pause()
       setTimeout(() => slow.resume(), 100)
     }, 150)
-    // Whoever does not read learns only by writing that nobody listens any more.
+    // A client that does not read notices only by writing that its peer has closed the connection.
     const knock = setInterval(() => idle.write(page), 200)
     onTestFinished(() => {
       clearInterval(pause)
@@ -145,7 +145,7 @@ describe.each(schemes)('connections over %s', (_name, begin) => {
     ['without an identity from one address', { maxUnidentifiedPerAddress: 20 }],
     ['in all', { maxConnections: 20 }],
     ['without an identity in all', { maxConnections: 80 }],
-  ])('are bounded %s: the oldest without an identity makes room, and known callers stay', async (_which, bound) => {
+  ])('connections are bounded %s: the oldest unidentified one makes room, and known callers stay', async (_which, bound) => {
     const url = await begin(bound)
     const ask = (socket: Socket) => {
       socket.write(request(url, 'GET /v1/groups/none/leader'))
@@ -160,7 +160,7 @@ describe.each(schemes)('connections over %s', (_name, begin) => {
     expect(await Promise.all([...known, ...last].map(ask))).toEqual([true, true, true, true, true])
   })
 
-  test('that nobody authenticates on are closed when they are idle, and others are not', async () => {
+  test('idle connections without an identity are closed, and others are not', async () => {
     const url = await begin({ unidentifiedTimeoutMs: 300 })
     const [known, probe, silent] = (await connected(url, 3)) as [Socket, Socket, Socket]
     known.write(request(url, 'GET /v1/groups/none/leader'))
@@ -174,7 +174,7 @@ describe.each(schemes)('connections over %s', (_name, begin) => {
   })
 })
 
-/** Connections that were accepted, one after the other. */
+/** Opens connections one after the other, each after the previous one was accepted. */
 async function connected(url: string, count: number): Promise<Socket[]> {
   const sockets: Socket[] = []
   for (let index = 0; index < count; index++) {

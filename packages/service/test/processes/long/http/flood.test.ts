@@ -1,4 +1,4 @@
-/** One subject floods the service with batches. The renewals of others go on, and no lease lasts much too long. */
+/** One subject floods the service with batches, while others keep renewing and no lease lasts much too long. */
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const keys = ecKeys()
 const tokenFor = (sub: string, tenure: object) =>
   signed({ alg: 'ES256', kid: 'one' }, claimsOf(sub, { tenure }), keys.privateKey)
 
-/** 3.5 MB of keys that mean nothing. */
+/** 3.5 MB of meaningless keys. */
 function junkKeys(): string {
   const keys = Array.from({ length: 99_000 }, (_, index) => `"${`key-${index}-`.padEnd(30, 'x')}":1`)
   return `{${keys.join()}}`
@@ -39,7 +39,7 @@ async function scene(isAuthenticated: boolean) {
   return {
     url,
     waitedForCpuMs: () => waitedForCpuMs(child.pid),
-    /** Begins, and gives what ends it. */
+    /** Begins the flood. Returns a function that ends it. */
     async flood(body: string, token: string) {
       const file = join(directory, 'body.json')
       writeFileSync(file, body)
@@ -56,11 +56,11 @@ async function scene(isAuthenticated: boolean) {
   }
 }
 
-/** Half of them took no longer than this. */
+/** The median. */
 const median = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity
 
-/** A server that does nothing: how slow it is tells how busy the machine is. */
+/** A server that does nothing. Its latency shows how busy the machine is. */
 async function startBare(): Promise<string> {
   const program = `require('node:http').createServer((_, answer) => answer.end('{}')).listen(0, '127.0.0.1', function () {
     console.log('http://127.0.0.1:' + this.address().port)
@@ -70,7 +70,7 @@ async function startBare(): Promise<string> {
   return String((await once(child.stdout, 'data'))[0]).trim()
 }
 
-/** How long renewals of somebody else take, until a lease of two seconds that nobody renews has ended. */
+/** Measures how long renewals of another client take, until a lease of two seconds that nobody renews has ended. */
 async function measure(url: string, waitedMs: () => number) {
   const bare = await startBare()
   const bareMs: number[] = []
@@ -126,12 +126,12 @@ describe.each([
   ['without authentication', false],
 ])('%s', (how, isAuthenticated) => {
   test.each([
-    ['3.5 MB of keys that mean nothing', junkKeys(), noRights],
-    ['3.5 MB of keys that mean nothing, by somebody with rights', junkKeys(), otherRights],
-    ['20,000 groups of others, by somebody without any right', batchOf('flooder', 'other'), noRights],
-    ['20,000 groups of others, by somebody with other rights', batchOf('flooder', 'other'), otherRights],
+    ['3.5 MB of meaningless keys', junkKeys(), noRights],
+    ['3.5 MB of meaningless keys, by a subject with rights', junkKeys(), otherRights],
+    ['20,000 groups of others, by a subject without rights', batchOf('flooder', 'other'), noRights],
+    ['20,000 groups of others, by a subject with other rights', batchOf('flooder', 'other'), otherRights],
     ['20,000 groups in the name of another node', batchOf('other', 'other'), otherRights],
-  ])('a flood of %s', { timeout: 120_000 }, async (what, body, token) => {
+  ])('another client keeps renewing during a flood of %s', { timeout: 120_000 }, async (what, body, token) => {
     const { url, flood, waitedForCpuMs: waitedMs } = await scene(isAuthenticated)
     const stop = await flood(body, token)
     await passed(1_000)
@@ -139,7 +139,8 @@ describe.each([
     const answered = await stop()
     console.info(`${how}, ${what}:`, measured, answered)
     expect(measured.renewalMs).toBeLessThan(250 + 20 * measured.bareMs)
-    // While it cannot run, the service extends every lease, and the bare server does not show that: it hardly needs a CPU.
+    // The service extends every lease while it cannot run. The bare server does not show that, because it hardly needs
+    // a CPU.
     expect(measured.lastedMs).toBeLessThan(3_000 + 20 * measured.slowestBareMs + measured.starvedMs)
   })
 })

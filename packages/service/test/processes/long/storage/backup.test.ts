@@ -1,4 +1,7 @@
-/** Copies of a data directory: made by `tenure backup` or by hand, refused until `tenure restore`, killed in between. */
+/**
+ * Tests of copies of a data directory: made by `tenure backup` or by hand, refused until `tenure restore`, and
+ * interrupted.
+ */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
@@ -16,7 +19,7 @@ function newFolder(): string {
   return folder
 }
 
-/** What is there of each group, once it is served. */
+/** The term of each group in the directory. */
 async function termsIn(directory: string): Promise<Map<string, number>> {
   const storage = await openStorage(directory)
   const terms = new Map((await read(storage)).map(({ id, record }) => [id, record.term]))
@@ -31,7 +34,7 @@ async function write(directory: string, groups: number): Promise<void> {
   await storage.close()
 }
 
-/** Calls one of the service's functions in a process of its own. */
+/** Calls one of the service's functions in a separate process. */
 function start(call: 'backupData' | 'restoreData', options: object): ChildProcess {
   const code = `import('@tenure/service').then(({ ${call} }) => { console.log('begins'); return ${call}(${JSON.stringify(options)}) })`
   const child = spawn(process.execPath, ['-e', code], {
@@ -49,8 +52,8 @@ async function kill(child: ChildProcess): Promise<void> {
   await exited
 }
 
-describe('a backup', () => {
-  test('of a service that runs has all that was answered before, and demands to be restored', async () => {
+describe('backups', () => {
+  test('a backup of a running service has everything that was answered before, and must be restored', async () => {
     const folder = newFolder()
     const directory = join(folder, 'data')
     const service = await ServiceProcess.start({ directory })
@@ -80,11 +83,11 @@ describe('a backup', () => {
       const terms = await termsIn(to)
       expect(before.filter((group) => terms.get(group) !== 1)).toEqual([])
     }
-    // The service that was copied has noticed nothing.
+    // The service that was copied is not affected.
     expect(await service.ask('GET', '/readyz')).toMatchObject({ status: 200 })
   }, 60_000)
 
-  test('of data that nobody serves is the same, also where it goes to another place', async () => {
+  test('a backup of data that nobody serves must be restored, even after it was moved or copied', async () => {
     const folder = newFolder()
     await write(join(folder, 'data'), 10)
     await backupData({ data: join(folder, 'data'), to: join(folder, 'backup') })
@@ -95,11 +98,11 @@ describe('a backup', () => {
       await restoreData({ data: join(folder, name) })
       expect((await termsIn(join(folder, name))).size).toBe(10)
     }
-    // That of which it was made is no copy.
+    // The original is not a copy.
     expect((await termsIn(join(folder, 'data'))).size).toBe(10)
   })
 
-  test('goes into a new directory only', async () => {
+  test('a backup is written only to a new directory', async () => {
     const folder = newFolder()
     await write(join(folder, 'data'), 1)
     await expect(backupData({ data: join(folder, 'data'), to: folder })).rejects.toThrow(/already exists/)
@@ -109,7 +112,7 @@ describe('a backup', () => {
     expect(readdirSync(folder)).toEqual(['data'])
   })
 
-  test('is refused inside the data directory, whatever that is called', async () => {
+  test('a backup inside the data directory is refused, even through a link', async () => {
     const folder = newFolder()
     const data = join(folder, 'data')
     await write(data, 1)
@@ -121,11 +124,11 @@ describe('a backup', () => {
       )
     }
     expect(readdirSync(data)).toEqual(before)
-    // A name that only begins in the same way is another place.
+    // A name that only has the same prefix is another place.
     await backupData({ data, to: `${data}-backup` })
   })
 
-  test('that was killed half way is not there, what it left does not start, and another can be made', async () => {
+  test('a backup that is killed halfway does not exist, its remains do not start, and another one can be made', async () => {
     const folder = newFolder()
     const data = join(folder, 'data')
     const to = join(folder, 'backup')
@@ -134,7 +137,7 @@ describe('a backup', () => {
     let halves = 0
     for (let index = 0; halves < 3 && index < 20; index++) {
       const child = start('backupData', { data, to })
-      // At another moment each time, from the first bytes on.
+      // Kill each at another moment, from the first bytes on.
       while (!existsSync(join(half, 'backup.partial')) && child.exitCode === null) await delay(1)
       await delay(index % 5)
       await kill(child)
@@ -150,13 +153,13 @@ describe('a backup', () => {
     expect(halves).toBe(3)
     await backupData({ data, to })
     await restoreData({ data: to })
-    // What a killed reader left behind stops nobody.
+    // A reader that was killed leaves nothing behind that blocks others.
     for (const directory of [to, data]) expect((await termsIn(directory)).size).toBe(20_000)
   }, 60_000)
 })
 
-describe('a copy', () => {
-  test('is refused, and both ways on are named', async () => {
+describe('copies', () => {
+  test('a copy is refused with both ways to proceed', async () => {
     const folder = newFolder()
     await write(join(folder, 'data'), 1)
     cpSync(join(folder, 'data'), join(folder, 'copy'), { recursive: true })
@@ -165,7 +168,7 @@ describe('a copy', () => {
     )
   })
 
-  test('that was put back in the place of the original is refused', async () => {
+  test('a copy that replaces the original is refused', async () => {
     const folder = newFolder()
     const data = join(folder, 'data')
     await write(data, 1)
@@ -182,7 +185,7 @@ describe('a copy', () => {
     expect(won).toMatchObject({ body: { is_leader: true, leader: { term: 1_000_001 } } })
   }, 30_000)
 
-  test('that lacks the lock file is refused as well', async () => {
+  test('a copy without the lock file is refused too', async () => {
     const folder = newFolder()
     await write(join(folder, 'data'), 1)
     cpSync(join(folder, 'data'), join(folder, 'copy'), { recursive: true })

@@ -1,4 +1,4 @@
-/** A data directory that is moved or replaced under a service that runs, with a second service in its place. */
+/** Tests of a data directory that is moved or replaced under a running service, with a second service in its place. */
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ function newFolder(): string {
 const campaign = (service: ServiceProcess, node: string) =>
   service.ask('POST', '/v1/groups/jobs/campaign', { node_id: node, lease_ttl_ms: ttlMs })
 
-/** Renews "a" until that is refused. Resolves with the answer, and the end of what was confirmed last. */
+/** Renews "a" until a renewal is refused. Resolves to that answer and the end of the last confirmed lease. */
 async function renewUntilRefused(service: ServiceProcess): Promise<{ answer: Answer | undefined; untilMs: number }> {
   for (let untilMs = 0; ;) {
     const sentMs = performance.now()
@@ -41,7 +41,7 @@ async function granted(service: ServiceProcess): Promise<{ atMs: number; term: u
 
 const refused = { status: 503, body: { error: 'BACKEND_UNAVAILABLE' } }
 
-test('a directory that is moved away is served by nobody else while the first runs, and goes on afterwards', async () => {
+test('a moved directory is served by nobody else while the first service runs, and can be served afterwards', async () => {
   const folder = newFolder()
   const directory = join(folder, 'data')
   const moved = join(folder, 'moved')
@@ -55,12 +55,12 @@ test('a directory that is moved away is served by nobody else while the first ru
   expect(await first.ask('GET', '/readyz')).toMatchObject(refused)
   expect(await campaign(first, 'c')).toMatchObject(refused)
   await first.kill()
-  // A move within a file system is no copy.
+  // A move within a file system is not a copy.
   const next = await ServiceProcess.start({ directory: moved })
   expect(await campaign(next, 'b')).toMatchObject({ body: { is_leader: false, leader: { node_id: 'a', term: 1 } } })
 }, 60_000)
 
-test('a directory that is replaced by its backup: at no time both services confirm a leader', async () => {
+test('two services never both confirm a leader when a directory is replaced by its backup', async () => {
   const folder = newFolder()
   const directory = join(folder, 'data')
   const first = await ServiceProcess.start({ directory })
@@ -80,7 +80,7 @@ test('a directory that is replaced by its backup: at no time both services confi
 }, 60_000)
 
 test.each(['with groups', 'without any group'])(
-  'a second service on data %s whose lock file was deleted is refused',
+  'a second service on data %s is refused when the lock file was deleted',
   async (name) => {
     const directory = join(newFolder(), 'data')
     const first = await ServiceProcess.start({ directory })
@@ -92,7 +92,7 @@ test.each(['with groups', 'without any group'])(
   60_000,
 )
 
-test('older data in the place of newer ones, without the lock file, are refused: their terms would be used twice', async () => {
+test('older data without the lock file is refused, because its terms would be used twice', async () => {
   const directory = join(newFolder(), 'data')
   const path = join(directory, 'elections.mdb')
   const first = await ServiceProcess.start({ directory })
@@ -103,7 +103,7 @@ test('older data in the place of newer ones, without the lock file, are refused:
   const group = '/v1/groups/since/campaign'
   expect(await second.ask('POST', group, { node_id: 'a', lease_ttl_ms: ttlMs })).toMatchObject({ status: 200 })
   await second.kill()
-  // Into the same file, which is no copy then.
+  // Written into the same file, so that it is not a copy.
   writeFileSync(path, older)
   rmSync(join(directory, 'lock'))
   await expect(ServiceProcess.start({ directory })).rejects.toThrow(

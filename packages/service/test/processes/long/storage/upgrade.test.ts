@@ -1,4 +1,4 @@
-/** Data of the format before, upgraded by a service that is killed meanwhile. */
+/** Tests of an upgrade of the previous format by a service that is killed meanwhile. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
@@ -14,7 +14,7 @@ const groups = Array.from({ length: 20_000 }, (_, index) => ({
   record: { term: index + 1, node: 'a', attempt: 'x', ttl: 60_000, at: 1, carry: 'x'.repeat(100) },
 }))
 
-/** Starts a service. Says when it begins, and when it answers. */
+/** Starts a service. It prints when it begins and when it is ready. */
 function start(data: string) {
   const code = `const { startService } = await import('@tenure/service')
     console.log('begins')
@@ -39,7 +39,7 @@ test('an upgrade that is killed at any moment is done or not done, never half', 
     cpSync(original, data, { recursive: true })
     const child = start(data)
     await once(child.stdout, 'data')
-    // The last one is killed when it serves: it has been upgraded by then.
+    // The last one is killed once it serves. It has been upgraded by then.
     if (index === 7) await once(child.stdout, 'data')
     else await delay(index * 25)
     const exited = once(child, 'exit')

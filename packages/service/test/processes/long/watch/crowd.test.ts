@@ -8,10 +8,10 @@ interface Limits {
   readonly userLimits: { readonly open_files: { readonly soft: number | 'unlimited' } }
 }
 const { soft } = (process.report.getReport() as unknown as Limits).userLimits.open_files
-/** Each has a socket here, and one in the process of the service. */
+/** Each watcher has a socket in this process and one in the process of the service. */
 const crowd = Math.min(10_000, soft === 'unlimited' ? Infinity : soft - 500)
 
-test(`${crowd} watchers that wait cost little, and all are told of a change`, { timeout: 120_000 }, async () => {
+test(`${crowd} idle watchers cost little memory, and all receive a change`, { timeout: 120_000 }, async () => {
   if (crowd < 10_000) console.warn(`10,000 watchers need ${10_500} open files; this machine allows ${soft}.`)
   const { url } = await serveProcess(newDirectory())
   const { hostname, port } = new URL(url)
@@ -21,7 +21,7 @@ test(`${crowd} watchers that wait cost little, and all are told of a change`, { 
   const before = await figure(url, 'process_resident_memory_bytes')
   let told: number[] = []
   let broken = 0
-  // A few at a time: the queue of connections that wait to be accepted is short.
+  // Connect a few at a time, because the queue of connections to be accepted is short.
   while (sockets.length < crowd) {
     const some = Array.from({ length: Math.min(200, crowd - sockets.length) }, () => connect(Number(port), hostname))
     sockets.push(...some)
@@ -51,7 +51,7 @@ test(`${crowd} watchers that wait cost little, and all are told of a change`, { 
   }
   await delay(0)
   expect(broken).toBe(0)
-  // The service answers others meanwhile.
+  // The service still answers others.
   expect(await (await fetch(`${url}/v1/groups/g/leader`)).json()).toMatchObject({ leader: null, highest_term: 3 })
   for (const socket of sockets) socket.destroy()
   await vi.waitFor(async () => expect(await watchers()).toBe(0), 20_000)

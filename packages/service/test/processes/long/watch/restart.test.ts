@@ -3,7 +3,7 @@ import { freePort } from '../../../../../../test/servers/free-port.ts'
 import { EventSource } from '../../../watch/event-source.ts'
 import { newDirectory, post, serveProcess } from '../../../service-process.ts'
 
-test('over crashes a stream gets every change once, without a gap', { timeout: 120_000 }, async () => {
+test('a stream receives every change once and without a gap across crashes', { timeout: 120_000 }, async () => {
   const directory = newDirectory()
   const port = await freePort()
   const campaign = (node_id: string) =>
@@ -18,7 +18,7 @@ test('over crashes a stream gets every change once, without a gap', { timeout: 1
     expect(source.parser.retryMs).toBe(2000)
     await service.kill()
     service = await serveProcess(directory, port)
-    // Before the reader is back.
+    // Before the watcher has reconnected.
     await post(`${service.url}/v1/groups/g/resign`, { node_id: `node-${term}`, term })
     await source.until((told) => told.at(-1)?.data.type === 'LEADER_LOST')
   }
@@ -32,7 +32,7 @@ test('over crashes a stream gets every change once, without a gap', { timeout: 1
 })
 
 test(
-  'over a restart a cursor stays good: the state of just those groups comes whose changes were missed',
+  'a cursor stays valid across a restart, and yields the state of only the groups with missed changes',
   { timeout: 60_000 },
   async () => {
     const directory = newDirectory()

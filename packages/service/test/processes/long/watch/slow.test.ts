@@ -11,7 +11,7 @@ const metadata = { text: 'x'.repeat(4_000) }
 const groups = Array.from({ length: 50 }, (_, index) => `slow-${index}`)
 const path = `/v1/watch?groups=${groups.join(',')}`
 
-/** A reader over a socket of its own, which reads nothing until it is told to. */
+/** A watcher on a dedicated socket that reads nothing until `read` is called. */
 class Reader {
   readonly told: Told[] = []
   readonly parser = new EventStreamParser()
@@ -47,7 +47,7 @@ async function start({ answerTimeoutMs = 2_000 } = {}): Promise<RunningService> 
   return service
 }
 
-/** Ten terms of each group, which is more than the kernel keeps for a reader that stands still. */
+/** Runs ten terms of each group, which is more than the kernel buffers for a watcher that does not read. */
 async function tenTermsOfEach(url: string): Promise<void> {
   await Promise.all(
     groups.map(async (group) => {
@@ -65,8 +65,8 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
 /**
- * Bytes of buffers that somebody still keeps: how much garbage lies around differs by megabytes from run to run.
- * A collection frees buffers beside the program, so it is repeated until nothing more goes.
+ * The bytes of buffers that are still referenced. The amount of garbage differs by megabytes from run to run, and a
+ * collection frees buffers beside the program, so it is repeated until no more are freed.
  */
 async function buffersKept(): Promise<number> {
   for (let last = Infinity; ;) {
@@ -78,7 +78,7 @@ async function buffersKept(): Promise<number> {
   }
 }
 
-/** Which terms of which groups began, in order. */
+/** The terms of each group that began, in order. */
 function begun(told: readonly Told[]): Map<string, unknown[]> {
   const terms = new Map<string, unknown[]>()
   for (const { data } of told) {
@@ -89,8 +89,8 @@ function begun(told: readonly Told[]): Map<string, unknown[]> {
 }
 const all = new Map(groups.map((group) => [group, Array.from({ length: 10 }, (_, index) => index + 1)]))
 
-test('a reader that stands still for a while is told everything afterwards', { timeout: 90_000 }, async () => {
-  // All those terms take seconds on a busy machine.
+test('a watcher that stops reading for a while receives everything afterwards', { timeout: 90_000 }, async () => {
+  // All these terms take seconds on a busy machine.
   const { url } = await start({ answerTimeoutMs: 60_000 })
   const reader = new Reader(url, path)
   await vi.waitFor(async () => expect(await figure(url, 'tenure_watchers')).toBe(1), 10_000)
@@ -102,7 +102,7 @@ test('a reader that stands still for a while is told everything afterwards', { t
 })
 
 test(
-  'a reader that stands still is dropped with notice, and goes on exactly where it was',
+  'a watcher that stops reading is dropped with TOO_SLOW and resumes exactly at its position',
   { timeout: 90_000 },
   async () => {
     const { url } = await start()
@@ -122,12 +122,12 @@ test(
 )
 
 test(
-  'a reader that does not even read the beginning is dropped, and little is kept for it',
+  'a watcher that never reads the snapshot is dropped, and little is buffered for it',
   { timeout: 90_000 },
   async () => {
     const { url } = await start({ answerTimeoutMs: 10_000 })
     const many = Array.from({ length: 500 }, (_, index) => `m${index}`)
-    // As JSON each takes two bytes.
+    // Each of these characters takes two bytes as JSON.
     const carry = '"'.repeat(4_096)
     await Promise.all(
       many.map(async (group) => {
@@ -137,7 +137,7 @@ test(
       }),
     )
     const before = await buffersKept()
-    // 6 MB for each of them.
+    // 6 MB for each watcher.
     const readers = Array.from({ length: 20 }, () => new Reader(url, `/v1/watch?groups=${many.join(',')}`))
     const [reading, standing] = [readers.slice(0, 10), readers.slice(10)]
     for (const reader of reading) reader.read()
@@ -148,12 +148,12 @@ test(
   },
 )
 
-test('what a reader has missed is put into words as it reads', { timeout: 90_000 }, async () => {
+test('the changes that a watcher has missed are serialized only as it reads', { timeout: 90_000 }, async () => {
   const { url } = await start({ answerTimeoutMs: 60_000 })
   const { cursor } = (await (await fetch(`${url}${path}`)).json()) as { cursor: string }
   for (let turn = 0; turn < 4; turn++) await tenTermsOfEach(url)
   const before = await buffersKept()
-  // 2 MB: of terms that are over the metadata are gone.
+  // 2 MB, because the metadata of ended terms is gone.
   const reader = new Reader(url, path, cursor)
   await vi.waitFor(async () => expect(await figure(url, 'tenure_watchers')).toBe(1), 10_000)
   expect((await buffersKept()) - before).toBeLessThan(2 ** 20)
@@ -163,7 +163,7 @@ test('what a reader has missed is put into words as it reads', { timeout: 90_000
   for (const terms of begun(reader.told).values()) expect(terms).toEqual(Array.from({ length: 40 }, (_, at) => at + 1))
 })
 
-test('two hundred readers that stand still cost the service little', { timeout: 90_000 }, async () => {
+test('two hundred watchers that do not read cost the service little memory', { timeout: 90_000 }, async () => {
   const { url } = await serveProcess(newDirectory())
   const group = `${url}/v1/groups/g`
   await post(`${group}/campaign`, { node_id: 'a', lease_ttl_ms: 60_000, metadata })
@@ -172,7 +172,7 @@ test('two hundred readers that stand still cost the service little', { timeout: 
   const renewals = Array.from({ length: 500 }, () => ({ group_id: 'g', term: 1, extend_by_ms: 60_000 }))
   const before = await figure(url, 'process_resident_memory_bytes')
   let most = 0
-  // 20 MB for each of them, 4 GB for all.
+  // 20 MB for each watcher, 4 GB for all.
   for (let turn = 0; turn < 10; turn++) {
     await post(`${url}/v1/renew`, { node_id: 'a', renewals })
     most = Math.max(most, await figure(url, 'process_resident_memory_bytes'))
