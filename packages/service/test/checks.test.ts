@@ -62,15 +62,18 @@ describe('group ids', () => {
     expectRefused(await send(url, request(url, 'POST /v1/groups', [json], '{"group_id":""}')), 400)
   })
 
-  test.each(['a', 'A.b_c:d@e-1', 'x'.repeat(128), ...inherited])('a group named %s works like any other group', async (id) => {
-    const before = await send(url, request(url, `GET /v1/groups/${id}/leader`))
-    expect(before).toMatchObject({ status: 200, body: { leader: null, highest_term: 0 } })
-    expectRefused(await send(url, request(url, `GET /v1/groups/${id}/members`)), 404)
-    const won = await send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign))
-    expect(won).toMatchObject({ status: 200, body: { is_leader: true, leader: { node_id: 'a', term: 1 } } })
-    const shown = await send(url, request(url, `GET /v1/groups/${id}`))
-    expect(shown).toMatchObject({ status: 200, body: { group: { group_id: id, highest_term: 1 } } })
-  })
+  test.each(['a', 'A.b_c:d@e-1', 'x'.repeat(128), ...inherited])(
+    'a group named %s works like any other group',
+    async (id) => {
+      const before = await send(url, request(url, `GET /v1/groups/${id}/leader`))
+      expect(before).toMatchObject({ status: 200, body: { leader: null, highest_term: 0 } })
+      expectRefused(await send(url, request(url, `GET /v1/groups/${id}/members`)), 404)
+      const won = await send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign))
+      expect(won).toMatchObject({ status: 200, body: { is_leader: true, leader: { node_id: 'a', term: 1 } } })
+      const shown = await send(url, request(url, `GET /v1/groups/${id}`))
+      expect(shown).toMatchObject({ status: 200, body: { group: { group_id: id, highest_term: 1 } } })
+    },
+  )
 
   test('group ids are case-sensitive', async () => {
     const ask = (id: string) => send(url, request(url, `POST /v1/groups/${id}/campaign`, [json], campaign))

@@ -114,10 +114,7 @@ describe('histories that are not linearizable', () => {
         [103, 104, 'c campaigns', refused(1, 'a')],
       ),
     ],
-    [
-      'a refused renewal of a live lease',
-      history([0, 1, 'a campaigns', ok(1, 'a')], [50, 51, 'a renews 1', nobody]),
-    ],
+    ['a refused renewal of a live lease', history([0, 1, 'a campaigns', ok(1, 'a')], [50, 51, 'a renews 1', nobody])],
     [
       'a resignation without an answer that took effect before it was sent',
       history([0, 1, 'a campaigns', ok(1, 'a')], [2, 3, 'b campaigns', ok(2, 'b')], [4, 5, 'a resigns 1', lost]),

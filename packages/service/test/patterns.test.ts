@@ -9,7 +9,10 @@ import { serve } from './served.ts'
  * The functions that read parts of a request. `pieces` are repeated to build a long input that ends without a match.
  */
 const readers: Readonly<Record<string, { read(text: string): unknown; pieces: readonly string[] }>> = {
-  'the check for invisible characters': { read: (text) => unseenCharacter.test(text), pieces: ['a', ' ', 'é', '\ud800'] },
+  'the check for invisible characters': {
+    read: (text) => unseenCharacter.test(text),
+    pieces: ['a', ' ', 'é', '\ud800'],
+  },
   'the check of a node id': { read: isSoundNodeId, pieces: ['a', ' ', 'e\u0301', '\u0301\u0323', '\u1100\u1161'] },
   'the check of a content type': {
     read: (text) => [

@@ -71,20 +71,23 @@ test.each([
   [0o644, 1],
   [0o600, 0],
   [0o640, 0],
-])('the service warns about a key file with mode %o each time it reads the key, if others can read it', async (mode, warnings) => {
-  const { cert, key } = makeCertificate()
-  let keyFile = ''
-  const service = await startTestService((write) => {
-    keyFile = write('server.key', key)
-    chmodSync(keyFile, mode)
-    return { tls: { certFile: write('server.pem', cert), keyFile } }
-  })
-  onTestFinished(() => service.close())
-  const warned = () => service.log.filter((line) => line.includes("can read the service's private key"))
-  expect(warned()).toHaveLength(warnings)
-  await service.running.reload()
-  expect(warned()).toHaveLength(2 * warnings)
-})
+])(
+  'the service warns about a key file with mode %o each time it reads the key, if others can read it',
+  async (mode, warnings) => {
+    const { cert, key } = makeCertificate()
+    let keyFile = ''
+    const service = await startTestService((write) => {
+      keyFile = write('server.key', key)
+      chmodSync(keyFile, mode)
+      return { tls: { certFile: write('server.pem', cert), keyFile } }
+    })
+    onTestFinished(() => service.close())
+    const warned = () => service.log.filter((line) => line.includes("can read the service's private key"))
+    expect(warned()).toHaveLength(warnings)
+    await service.running.reload()
+    expect(warned()).toHaveLength(2 * warnings)
+  },
+)
 
 test('the service refuses a keys file with an incomplete PEM block', async () => {
   const pem = String(publicKey.export({ type: 'spki', format: 'pem' }))

@@ -176,10 +176,7 @@ describe('forged tokens', () => {
     ['kid a list', withHeader({ kid: ['one'] })],
     ['kid null', withHeader({ kid: null })],
     ['kid of a key for encryption', withHeader({ kid: 'four' })],
-    [
-      'no kid and a signature of an unknown key',
-      ({ claims }) => signed({ alg: 'ES256' }, claims, stranger.privateKey),
-    ],
+    ['no kid and a signature of an unknown key', ({ claims }) => signed({ alg: 'ES256' }, claims, stranger.privateKey)],
     ['an unknown critical extension', withHeader({ crit: ['x'], x: 1 })],
     ['a critical extension that is a claim', withHeader({ crit: ['exp'], exp: 1 })],
     ['an empty crit', withHeader({ crit: [] })],

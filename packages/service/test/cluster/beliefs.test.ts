@@ -32,8 +32,16 @@ test.each([
   ['a term of two nodes', [granted(0, 'a', 1), granted(200, 'b', 1)], 'term 1 is of a and of b'],
   ['a term after a higher one', [granted(0, 'a', 2), granted(200, 'b', 1)], 'term 1 was granted after term 2'],
   ['a term of another node', [at(0, 'a', { type: 'campaign', ttlMs: 1 }, { node: 'b', term: 1 })], 'a was granted'],
-  ['two leaders at the same time', [granted(0, 'a', 1), granted(60, 'b', 2)], 'a in term 1 and b in term 2 both led for 35 ms'],
-  ['a renewal that overlaps the next grant', [granted(0, 'a', 1), renewed(90, 'a', 1), granted(120, 'b', 2)], 'both led for 65 ms'],
+  [
+    'two leaders at the same time',
+    [granted(0, 'a', 1), granted(60, 'b', 2)],
+    'a in term 1 and b in term 2 both led for 35 ms',
+  ],
+  [
+    'a renewal that overlaps the next grant',
+    [granted(0, 'a', 1), renewed(90, 'a', 1), granted(120, 'b', 2)],
+    'both led for 65 ms',
+  ],
 ])('contradictions reports %s', (_what, history, says) => {
   expect(contradictions(history).join()).toContain(says)
 })

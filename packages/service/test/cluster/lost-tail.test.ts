@@ -77,12 +77,15 @@ describe('the head in the storage', () => {
     ['has a higher term at the same position', { term: 6 }, true],
     ['has a lower term', { term: 4, seq: 101 }, true],
     ['has fewer restores', { restores: 0, seq: 101 }, true],
-  ])('a follower compares the head with the position that the active replica reported: it %s', (_name, change, isLoss) => {
-    const confirmed = new ConfirmedHead(head.restores)
-    confirmed.heard({ restores: 1, term: 5, seq: 100, index: 3 })
-    const changes = confirmed.changesOn({ ...head, ...change }, undefined, 60_000)
-    expect(changes).toEqual(isLoss ? { incarnation: 'one', restores: 2, heldMs: 60_000 } : { incarnation: 'one' })
-  })
+  ])(
+    'a follower compares the head with the position that the active replica reported: it %s',
+    (_name, change, isLoss) => {
+      const confirmed = new ConfirmedHead(head.restores)
+      confirmed.heard({ restores: 1, term: 5, seq: 100, index: 3 })
+      const changes = confirmed.changesOn({ ...head, ...change }, undefined, 60_000)
+      expect(changes).toEqual(isLoss ? { incarnation: 'one', restores: 2, heldMs: 60_000 } : { incarnation: 'one' })
+    },
+  )
 
   test('the hold in the head is kept when it is longer', () => {
     const found = { ...head, heldMs: 90_000 }

@@ -84,7 +84,10 @@ const steps: readonly Step[] = [
   ['all groups', (groups) => groups.groups({ after: undefined, limit: 10 })],
   ['a page of one', (groups) => groups.groups({ after: undefined, limit: 1 })],
   ['the page after it', (groups) => groups.groups({ after: 'jobs', limit: 1 })],
-  ['only the visible groups', (groups) => groups.groups({ after: undefined, limit: 10, isShown: (id) => id === 'orders' })],
+  [
+    'only the visible groups',
+    (groups) => groups.groups({ after: undefined, limit: 10, isShown: (id) => id === 'orders' }),
+  ],
   ['removal of a group that has a leader', (groups) => groups.remove('jobs', { force: false })],
   ['resignation of another', (groups) => groups.resign({ ...held, nodeId: 'b' })],
   ['resignation of another version', (groups) => groups.resign({ ...held, version: 'no' })],

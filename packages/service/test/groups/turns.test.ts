@@ -207,12 +207,15 @@ describe('a stalled server', () => {
   })
 })
 
-test.each([3_600_000, -3_600_000])("a jump of the server's wall clock by %i ms does not change leases", async (jumpMs) => {
-  const scene = await open()
-  await scene.campaign('a')
-  scene.clock.setWall(scene.clock.wallMs() + jumpMs)
-  await scene.clock.advance(4_900)
-  expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a', remainingMs: 100 } })
-  await pass(scene, 100)
-  expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2, remainingMs: 5_000 } })
-})
+test.each([3_600_000, -3_600_000])(
+  "a jump of the server's wall clock by %i ms does not change leases",
+  async (jumpMs) => {
+    const scene = await open()
+    await scene.campaign('a')
+    scene.clock.setWall(scene.clock.wallMs() + jumpMs)
+    await scene.clock.advance(4_900)
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a', remainingMs: 100 } })
+    await pass(scene, 100)
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2, remainingMs: 5_000 } })
+  },
+)

@@ -57,7 +57,10 @@ describe('ambiguous requests', () => {
     ['a header without a name', () => post(host(), json, length, ': nothing', '', campaign)],
     ['two hosts', () => post(host(), 'Host: elsewhere', json, length, '', campaign)],
     ['two hosts that agree', () => post(host(), host().toUpperCase(), json, length, '', campaign)],
-    ['two authorization headers', () => post(host(), 'Authorization: a', 'authorization: b', json, length, '', campaign)],
+    [
+      'two authorization headers',
+      () => post(host(), 'Authorization: a', 'authorization: b', json, length, '', campaign),
+    ],
     ['two content types', () => post(host(), json, 'Content-Type: text/plain', length, '', campaign)],
     ['no host', () => post(json, length, '', campaign)],
     ['an empty host', () => post('Host:', json, length, '', campaign)],
@@ -110,9 +113,12 @@ describe('header limits', () => {
     expect(await send(url, request(url, 'GET /healthz', many(99)))).toMatchObject({ status: 200 })
   })
 
-  test.each([101, 1_001, 1_500])('a request with %i headers is refused, and no header is dropped silently', async (count) => {
-    expectRefused(await send(url, request(url, 'GET /healthz', many(count - 1))), 431)
-  })
+  test.each([101, 1_001, 1_500])(
+    'a request with %i headers is refused, and no header is dropped silently',
+    async (count) => {
+      expectRefused(await send(url, request(url, 'GET /healthz', many(count - 1))), 431)
+    },
+  )
 
   test('a request with 15 kilobytes of headers is accepted, and one with 17 is refused', async () => {
     expect(await send(url, request(url, 'GET /healthz', [`X-Long: ${'x'.repeat(15_000)}`]))).toMatchObject({

@@ -12,16 +12,19 @@ describe('byte limits', () => {
   const of = (subject: string, url = '/v1/renew') =>
     ({ identity: { subject }, routeOptions: { url } }) as unknown as FastifyRequest
 
-  test.each(['arriving', 'answering'] as const)('the bytes of one subject that are %s are limited to a quarter of the total', (kind) => {
-    const take = (subject: string, bytes: number) => limits[kind](of(subject), bytes)
-    expect(take('a', 8_192)).toBeUndefined()
-    const leave = take('a', 100_000)
-    expect(() => take('a', 9_000)).toThrow(/Too many/)
-    for (const other of ['b', 'c', 'd']) take(other, 100_000)
-    expect(() => take('e', 9_000)).toThrow(/Too many/)
-    leave?.()
-    expect(take('a', 9_000)).toBeDefined()
-  })
+  test.each(['arriving', 'answering'] as const)(
+    'the bytes of one subject that are %s are limited to a quarter of the total',
+    (kind) => {
+      const take = (subject: string, bytes: number) => limits[kind](of(subject), bytes)
+      expect(take('a', 8_192)).toBeUndefined()
+      const leave = take('a', 100_000)
+      expect(() => take('a', 9_000)).toThrow(/Too many/)
+      for (const other of ['b', 'c', 'd']) take(other, 100_000)
+      expect(() => take('e', 9_000)).toThrow(/Too many/)
+      leave?.()
+      expect(take('a', 9_000)).toBeDefined()
+    },
+  )
 
   test('a body is charged before it is parsed', () => {
     // The burst is twice 50,000 renewals, each worth 128 bytes.

@@ -11,7 +11,11 @@ test.each(appenderMutants)(
 
 const circumstances = [...new Set(appenderMutants.map((mutant) => JSON.stringify(mutant.in)))]
 
-test.each(circumstances)('model checking reports no violation of the real appender with %s', { timeout: 300_000 }, async (options) => {
-  const { violation, story } = await exploreAppender({ ...JSON.parse(options), states: mutantStates })
-  expect(violation?.what, story.join('\n')).toBeUndefined()
-})
+test.each(circumstances)(
+  'model checking reports no violation of the real appender with %s',
+  { timeout: 300_000 },
+  async (options) => {
+    const { violation, story } = await exploreAppender({ ...JSON.parse(options), states: mutantStates })
+    expect(violation?.what, story.join('\n')).toBeUndefined()
+  },
+)

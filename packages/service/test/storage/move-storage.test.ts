@@ -24,7 +24,8 @@ test('moved data can be used again after a restore', async () => {
 })
 
 const move = { package: 'service', file: 'storage/move-storage.ts' } as const
-const anywhere = 'source and target are never both served, wherever a move ends, and running the move again completes it'
+const anywhere =
+  'source and target are never both served, wherever a move ends, and running the move again completes it'
 
 /** The check named by `by` must catch the mutant. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [

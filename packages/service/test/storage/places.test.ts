@@ -44,17 +44,20 @@ test('a file is identified by its inode and by its birth time if that is known',
   expect(isCopy('7.', '8.')).toBe(true)
 })
 
-test.skipIf(process.platform !== 'linux')('the birth time of a new file is recorded from the first start on', async () => {
-  for (let index = 0; index < 10; index++) {
-    const data = join(newFolder(), 'data')
-    await restoresOf(data)
-    const file = openSync(join(data, 'elections.mdb'), 'r')
-    onTestFinished(() => closeSync(file))
-    const text = readFileSync(join(data, 'elections.mdb'), 'latin1')
-    expect(text).toContain(`"place":"${placeOf(file)}"`)
-    expect(placeOf(file)).toMatch(/^\d+\.\d+$/)
-  }
-})
+test.skipIf(process.platform !== 'linux')(
+  'the birth time of a new file is recorded from the first start on',
+  async () => {
+    for (let index = 0; index < 10; index++) {
+      const data = join(newFolder(), 'data')
+      await restoresOf(data)
+      const file = openSync(join(data, 'elections.mdb'), 'r')
+      onTestFinished(() => closeSync(file))
+      const text = readFileSync(join(data, 'elections.mdb'), 'latin1')
+      expect(text).toContain(`"place":"${placeOf(file)}"`)
+      expect(placeOf(file)).toMatch(/^\d+\.\d+$/)
+    }
+  },
+)
 
 test('data of the previous format starts unchanged, and a later copy is detected', async () => {
   const folder = newFolder()

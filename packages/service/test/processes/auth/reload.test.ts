@@ -391,12 +391,7 @@ describe('reloaded TLS files', () => {
       // Node would trust all public authorities.
       ['an empty file of authorities', 'clients.pem', '', /clientCaFile: it contains no certificate/],
       ['text that is not a certificate', 'clients.pem', 'hello', /clientCaFile: it contains no certificate/],
-      [
-        'a client certificate as an authority',
-        'clients.pem',
-        authorityOne.issue(wish).cert,
-        /not a CA certificate/,
-      ],
+      ['a client certificate as an authority', 'clients.pem', authorityOne.issue(wish).cert, /not a CA certificate/],
       ['a key as an authority', 'clients.pem', serverOne.key, /not a PRIVATE KEY/],
       ['no certificate', 'server.pem', 'hello', /tls\.certFile/],
       ['half an authority', 'clients.pem', authorityOne.cert + half(authorityTwo.cert), /clientCaFile: .*incomplete/],
@@ -412,12 +407,7 @@ describe('reloaded TLS files', () => {
       ['a wildcard', 'rights.json', { certificates: [{ san: 'DNS:*.example' }] }, /without \*/],
       ['a name without a type', 'rights.json', { certificates: [{ san: 'node-1.example' }] }, /"DNS:"/],
       ['a common name', 'rights.json', { certificates: [{ san: 'CN:node-1' }] }, /"DNS:"/],
-      [
-        'an unknown right',
-        'rights.json',
-        { certificates: [{ san: 'DNS:a', root: true }] },
-        /unknown field "root"/,
-      ],
+      ['an unknown right', 'rights.json', { certificates: [{ san: 'DNS:a', root: true }] }, /unknown field "root"/],
       ['a duplicate name', 'rights.json', { certificates: [{ san: 'DNS:a' }, { san: 'DNS:a' }] }, /twice/],
       [
         'a duplicate field',

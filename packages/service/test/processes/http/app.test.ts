@@ -123,10 +123,13 @@ describe('browsers and hosts without authentication', () => {
   const raw = (host: string, line = 'GET /v1/groups', ...headers: string[]) =>
     send(url, [`${line} HTTP/1.1`, `Host: ${host}`, ...headers, '', ''].join('\r\n'))
 
-  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('a request to the host %s is answered without authentication', async (host) => {
-    expect(await raw(`${host}:${port}`)).toMatchObject({ status: 200 })
-    expect(await raw(host)).toMatchObject({ status: 200 })
-  })
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])(
+    'a request to the host %s is answered without authentication',
+    async (host) => {
+      expect(await raw(`${host}:${port}`)).toMatchObject({ status: 200 })
+      expect(await raw(host)).toMatchObject({ status: 200 })
+    },
+  )
 
   test.each([
     'evil.example',

@@ -72,14 +72,17 @@ describe.skipIf(process.platform === 'win32')('permissions of a data directory',
     await expect(use(directory)).rejects.toThrow(/every user can write to .+elections\.mdb.+chmod 600/)
   })
 
-  test.each(['lock', 'elections.mdb', 'elections.mdb-lock'])('a data directory with a link in place of %s is refused', async (name) => {
-    const folder = newFolder()
-    const directory = join(folder, 'data')
-    await use(directory)
-    renameSync(join(directory, name), join(folder, 'elsewhere'))
-    symlinkSync(join(folder, 'elsewhere'), join(directory, name))
-    await expect(use(directory)).rejects.toThrow(`${name} is not a regular file`)
-  })
+  test.each(['lock', 'elections.mdb', 'elections.mdb-lock'])(
+    'a data directory with a link in place of %s is refused',
+    async (name) => {
+      const folder = newFolder()
+      const directory = join(folder, 'data')
+      await use(directory)
+      renameSync(join(directory, name), join(folder, 'elsewhere'))
+      symlinkSync(join(folder, 'elsewhere'), join(directory, name))
+      await expect(use(directory)).rejects.toThrow(`${name} is not a regular file`)
+    },
+  )
 
   test('a data directory that is itself a link is followed, because systemd creates such links', async () => {
     const folder = newFolder()
@@ -143,15 +146,18 @@ describe.skipIf(!isRoot)('another user (needs root)', () => {
   test.each<[string, (data: string) => Promise<void>]>([
     ['restore', (data) => restoreData({ data })],
     ['backup', (data) => backupData({ data, to: `${data}-backup` })],
-  ])('another user can serve the data after a %s by root, because new files get the owner of the directory', async (_name, call) => {
-    const directory = await bareData()
-    await call(directory)
-    expect(readdirSync(directory)).toEqual(['elections.mdb', 'elections.mdb-lock', 'lock'])
-    for (const name of readdirSync(directory)) {
-      expect(statSync(join(directory, name)), name).toMatchObject({ uid: stranger, gid: stranger })
-    }
-    expect(await serveAsStranger(directory)).not.toContain('Error')
-  })
+  ])(
+    'another user can serve the data after a %s by root, because new files get the owner of the directory',
+    async (_name, call) => {
+      const directory = await bareData()
+      await call(directory)
+      expect(readdirSync(directory)).toEqual(['elections.mdb', 'elections.mdb-lock', 'lock'])
+      for (const name of readdirSync(directory)) {
+        expect(statSync(join(directory, name)), name).toMatchObject({ uid: stranger, gid: stranger })
+      }
+      expect(await serveAsStranger(directory)).not.toContain('Error')
+    },
+  )
 
   test('another user does not become the owner of an existing file of root', async () => {
     const directory = await bareData()

@@ -6,7 +6,4 @@ describeOnReplicas({
   certificates: () => import('../../processes/auth/certificate.test.ts'),
   revocations: () => import('../../processes/auth/revocation.test.ts'),
 })
-describeOnReplicas(
-  { 'reloaded files': () => import('../../processes/auth/reload.test.ts') },
-  { replaces: false },
-)
+describeOnReplicas({ 'reloaded files': () => import('../../processes/auth/reload.test.ts') }, { replaces: false })

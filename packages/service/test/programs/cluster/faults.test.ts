@@ -20,28 +20,32 @@ const ledBy = (node_id: string, term: number) => ({ status: 200, body: { leader:
 describeWith(etcd, 'replicas on etcd', (server) => {
   const start = (options: Partial<ClusterOptions> = {}) => startReplicas({ members: [server().port], ...options })
 
-  test('an active replica sends no stale answers after a pause longer than its lease', { timeout: 60_000 }, async () => {
-    const { active, followers } = await start()
-    expect(await campaign(active, 'g', 'c')).toMatchObject(won(1))
-    await active.pause()
-    const next = await activeOf(followers, active.servedTerm)
-    expect(await resign(next, 'g', 'c', 1)).toMatchObject({ status: 200 })
-    expect(await campaign(next, 'g', 'd')).toMatchObject(won(2))
-    const late = [
-      renew(active, 'g', 'c', 1),
-      campaign(active, 'g', 'e'),
-      leader(active, 'g'),
-      resign(active, 'g', 'd', 2),
-    ] as const
-    active.resume()
-    const [renewed, lost, shown, resigned] = await Promise.all(late)
-    expect(renewed).toMatchObject({ status: 409, body: { error: 'NOT_LEADER' } })
-    expect(lost).toMatchObject({ status: 200, body: { is_leader: false } })
-    expect(shown).toMatchObject({ status: 200, body: { highest_term: 2 } })
-    expect(resigned).toMatchObject({ status: 200 })
-    for (const replica of [active, ...followers]) expect(await leader(replica, 'g')).toMatchObject({ status: 200 })
-    expect(await campaign(active, 'g', 'e')).toMatchObject(won(3))
-  })
+  test(
+    'an active replica sends no stale answers after a pause longer than its lease',
+    { timeout: 60_000 },
+    async () => {
+      const { active, followers } = await start()
+      expect(await campaign(active, 'g', 'c')).toMatchObject(won(1))
+      await active.pause()
+      const next = await activeOf(followers, active.servedTerm)
+      expect(await resign(next, 'g', 'c', 1)).toMatchObject({ status: 200 })
+      expect(await campaign(next, 'g', 'd')).toMatchObject(won(2))
+      const late = [
+        renew(active, 'g', 'c', 1),
+        campaign(active, 'g', 'e'),
+        leader(active, 'g'),
+        resign(active, 'g', 'd', 2),
+      ] as const
+      active.resume()
+      const [renewed, lost, shown, resigned] = await Promise.all(late)
+      expect(renewed).toMatchObject({ status: 409, body: { error: 'NOT_LEADER' } })
+      expect(lost).toMatchObject({ status: 200, body: { is_leader: false } })
+      expect(shown).toMatchObject({ status: 200, body: { highest_term: 2 } })
+      expect(resigned).toMatchObject({ status: 200 })
+      for (const replica of [active, ...followers]) expect(await leader(replica, 'g')).toMatchObject({ status: 200 })
+      expect(await campaign(active, 'g', 'e')).toMatchObject(won(3))
+    },
+  )
 
   test('a lease lasts as long as promised to its holder across a failover', { timeout: 60_000 }, async () => {
     const { active, followers } = await start()
@@ -115,19 +119,23 @@ describeWith(etcd, 'replicas on etcd', (server) => {
   })
 
   describe('followers', () => {
-    test('a follower retries on another connection when the active replica is gone silently', { timeout: 60_000 }, async () => {
-      const {
-        active,
-        followers: [follower],
-      } = await start()
-      expect(await campaign(follower, 'g', 'a')).toMatchObject(won(1))
-      follower.toOthers.get(active)?.freezeExisting()
-      const askedMs = performance.now()
-      const both = await Promise.all([renew(follower, 'g', 'a', 1), campaign(follower, 'h', 'b')])
-      expect(both).toMatchObject([{ status: 200 }, won(1)])
-      // The follower waits three seconds for a message, on a clock that ticks once a second.
-      expect(performance.now() - askedMs).toBeLessThan(7_000)
-    })
+    test(
+      'a follower retries on another connection when the active replica is gone silently',
+      { timeout: 60_000 },
+      async () => {
+        const {
+          active,
+          followers: [follower],
+        } = await start()
+        expect(await campaign(follower, 'g', 'a')).toMatchObject(won(1))
+        follower.toOthers.get(active)?.freezeExisting()
+        const askedMs = performance.now()
+        const both = await Promise.all([renew(follower, 'g', 'a', 1), campaign(follower, 'h', 'b')])
+        expect(both).toMatchObject([{ status: 200 }, won(1)])
+        // The follower waits three seconds for a message, on a clock that ticks once a second.
+        expect(performance.now() - askedMs).toBeLessThan(7_000)
+      },
+    )
 
     test('a follower that cannot reach the active replica answers with 503 in time', { timeout: 60_000 }, async () => {
       const {
@@ -147,27 +155,31 @@ describeWith(etcd, 'replicas on etcd', (server) => {
       expect(await renew(follower, 'g', 'a', 1)).toMatchObject({ status: 200 })
     })
 
-    test('a follower with outdated knowledge of the active replica gets no stale answer', { timeout: 90_000 }, async () => {
-      const { active, followers } = await start()
-      const [stale, other] = followers
-      if (!other) throw new Error('there are three')
-      expect(await campaign(stale, 'g', 'c')).toMatchObject(won(1))
-      for (const proxy of stale.toEtcd) proxy.set('blackhole')
-      await active.pause()
-      const next = await activeOf([other], active.servedTerm)
-      expect(await resign(next, 'g', 'c', 1)).toMatchObject({ status: 200 })
-      expect(await campaign(next, 'g', 'd')).toMatchObject(won(2))
-      const asked = Promise.all([renew(stale, 'g', 'c', 1), leader(stale, 'g')])
-      active.resume()
-      // The former active replica knows by now and is a follower itself.
-      for (const answer of await asked) {
-        if (answer?.status === 503) continue
-        expect(answer?.body['leader'] ?? answer?.body['current_leader']).toMatchObject({ node_id: 'd', term: 2 })
-      }
-      for (const proxy of stale.toEtcd) proxy.set('pass')
-      await answers(stale)
-      expect(await leader(stale, 'g')).toMatchObject(ledBy('d', 2))
-    })
+    test(
+      'a follower with outdated knowledge of the active replica gets no stale answer',
+      { timeout: 90_000 },
+      async () => {
+        const { active, followers } = await start()
+        const [stale, other] = followers
+        if (!other) throw new Error('there are three')
+        expect(await campaign(stale, 'g', 'c')).toMatchObject(won(1))
+        for (const proxy of stale.toEtcd) proxy.set('blackhole')
+        await active.pause()
+        const next = await activeOf([other], active.servedTerm)
+        expect(await resign(next, 'g', 'c', 1)).toMatchObject({ status: 200 })
+        expect(await campaign(next, 'g', 'd')).toMatchObject(won(2))
+        const asked = Promise.all([renew(stale, 'g', 'c', 1), leader(stale, 'g')])
+        active.resume()
+        // The former active replica knows by now and is a follower itself.
+        for (const answer of await asked) {
+          if (answer?.status === 503) continue
+          expect(answer?.body['leader'] ?? answer?.body['current_leader']).toMatchObject({ node_id: 'd', term: 2 })
+        }
+        for (const proxy of stale.toEtcd) proxy.set('pass')
+        await answers(stale)
+        expect(await leader(stale, 'g')).toMatchObject(ledBy('d', 2))
+      },
+    )
 
     test.for(['stop', 'kill'] as const)(
       'a follower sends waiting campaigns to the next active replica after a %s of the previous one',

@@ -71,7 +71,10 @@ describeWithPrograms([programs.haproxy], 'behind HAProxy', () => {
     ['a length and a space before chunked', () => outer(sized(chunks()), 'Transfer-Encoding : chunked', '', chunks())],
     ['a length and a tab before chunked', () => outer(sized(chunks()), 'Transfer-Encoding:\tchunked', '', chunks())],
     ['a length and a vertical tab', () => outer(sized(chunks()), 'Transfer-Encoding: \x0bchunked', '', chunks())],
-    ['a length and an unknown transfer encoding', () => outer(sized(chunks()), 'Transfer-Encoding: xchunked', '', chunks())],
+    [
+      'a length and an unknown transfer encoding',
+      () => outer(sized(chunks()), 'Transfer-Encoding: xchunked', '', chunks()),
+    ],
     [
       'a length and chunks in a list',
       () => outer(sized(chunks()), 'Transfer-Encoding: identity, chunked', '', chunks()),

@@ -116,29 +116,26 @@ describeWithPrograms([etcd.program, postgres.program], 'moving data', () => {
   test.each([
     ['etcd', inEtcd],
     ['PostgreSQL', inPostgres],
-  ])(
-    'a restore on %s skips terms once, fences the active replica, and holds all groups',
-    async (_, newUrl) => {
-      const url = newUrl()
-      await expect(restoreShared({ store: url, environment })).rejects.toThrow(/its head is missing/)
-      const misspelt = { code: 'INVALID_OPTION' }
-      await expect(restoreShared({ stores: url } as never)).rejects.toMatchObject(misspelt)
-      await expect(migrateData({ from: url, too: url } as never)).rejects.toMatchObject(misspelt)
-      const active = await openSharedStorage(url, options)
-      onTestFinished(() => active.close())
-      await write(active.storage, { id: 'a', record: { term: 1 } })
-      const head = await active.storage.head()
-      await restoreShared({ store: url, environment })
-      expect(await active.storage.head()).toEqual({
-        ...head,
-        term: head.term + 1_000_000,
-        seq: head.seq + 1,
-        batch: expect.any(String),
-        restores: 1,
-        heldMs: 1,
-      })
-      expect(await active.storage.append(head, batchAfter(head, []))).toBe('fenced')
-      expect(await read(active.storage)).toEqual([{ id: 'a', record: { term: 1 }, seq: 1 }])
-    },
-  )
+  ])('a restore on %s skips terms once, fences the active replica, and holds all groups', async (_, newUrl) => {
+    const url = newUrl()
+    await expect(restoreShared({ store: url, environment })).rejects.toThrow(/its head is missing/)
+    const misspelt = { code: 'INVALID_OPTION' }
+    await expect(restoreShared({ stores: url } as never)).rejects.toMatchObject(misspelt)
+    await expect(migrateData({ from: url, too: url } as never)).rejects.toMatchObject(misspelt)
+    const active = await openSharedStorage(url, options)
+    onTestFinished(() => active.close())
+    await write(active.storage, { id: 'a', record: { term: 1 } })
+    const head = await active.storage.head()
+    await restoreShared({ store: url, environment })
+    expect(await active.storage.head()).toEqual({
+      ...head,
+      term: head.term + 1_000_000,
+      seq: head.seq + 1,
+      batch: expect.any(String),
+      restores: 1,
+      heldMs: 1,
+    })
+    expect(await active.storage.append(head, batchAfter(head, []))).toBe('fenced')
+    expect(await read(active.storage)).toEqual([{ id: 'a', record: { term: 1 }, seq: 1 }])
+  })
 })

@@ -87,13 +87,17 @@ async function move(context: TestContext, entry?: string) {
   return { grantedMs, confirmedUntilMs, last, ready: ready?.status }
 }
 
-test('two services never both confirm a leader of one group when a volume is moved', { timeout: 40_000 }, async (context) => {
-  const { grantedMs, confirmedUntilMs, last, ready } = await move(context)
-  expect(grantedMs).toBeGreaterThan(0)
-  expect(confirmedUntilMs).toBeLessThan(grantedMs)
-  expect(last).toBe(503)
-  expect(ready).toBe(503)
-})
+test(
+  'two services never both confirm a leader of one group when a volume is moved',
+  { timeout: 40_000 },
+  async (context) => {
+    const { grantedMs, confirmedUntilMs, last, ready } = await move(context)
+    expect(grantedMs).toBeGreaterThan(0)
+    expect(confirmedUntilMs).toBeLessThan(grantedMs)
+    expect(last).toBe(503)
+    expect(ready).toBe(503)
+  },
+)
 
 for (const mistake of [
   {

@@ -145,20 +145,23 @@ describe.each(schemes)('connections over %s', (_name, begin) => {
     ['without an identity from one address', { maxUnidentifiedPerAddress: 20 }],
     ['in all', { maxConnections: 20 }],
     ['without an identity in all', { maxConnections: 80 }],
-  ])('connections are bounded %s: the oldest unidentified one makes room, and known callers stay', async (_which, bound) => {
-    const url = await begin(bound)
-    const ask = (socket: Socket) => {
-      socket.write(request(url, 'GET /v1/groups/none/leader'))
-      return answered(socket)
-    }
-    const known = await connected(url, 4)
-    for (const socket of known) socket.write(request(url, 'GET /v1/groups/none/leader'))
-    await Promise.all(known.map((socket) => once(socket, 'data')))
-    const idle = await connected(url, 40)
-    const last = await connected(url, 1)
-    await Promise.all(idle.slice(0, 20).map(closed))
-    expect(await Promise.all([...known, ...last].map(ask))).toEqual([true, true, true, true, true])
-  })
+  ])(
+    'connections are bounded %s: the oldest unidentified one makes room, and known callers stay',
+    async (_which, bound) => {
+      const url = await begin(bound)
+      const ask = (socket: Socket) => {
+        socket.write(request(url, 'GET /v1/groups/none/leader'))
+        return answered(socket)
+      }
+      const known = await connected(url, 4)
+      for (const socket of known) socket.write(request(url, 'GET /v1/groups/none/leader'))
+      await Promise.all(known.map((socket) => once(socket, 'data')))
+      const idle = await connected(url, 40)
+      const last = await connected(url, 1)
+      await Promise.all(idle.slice(0, 20).map(closed))
+      expect(await Promise.all([...known, ...last].map(ask))).toEqual([true, true, true, true, true])
+    },
+  )
 
   test('idle connections without an identity are closed, and others are not', async () => {
     const url = await begin({ unidentifiedTimeoutMs: 300 })
