@@ -759,7 +759,7 @@ const forgetRules: StoreMutation[] = [
   },
   ...(['memory', 'swap'] as const).map((store) => ({
     name: `forget removes the term by default in the ${store} store`,
-    file: `stores/${store}.ts`,
+    file: { memory: 'stores/memory/index.ts', swap: 'store-kit/compare-and-swap-store.ts' }[store],
     find: 'withTerm = false }: ForgetClaim',
     replace: 'withTerm = true }: ForgetClaim',
     store,
