@@ -278,7 +278,7 @@ describe('responses', () => {
     few.write(Buffer.concat(Array.from({ length: 200 }, () => request(url, 'GET /v1/groups/led/leader'))))
     expect((await answers(few, 200)).map(({ status }) => status)).toEqual(Array.from({ length: 200 }, () => 200))
     const many = open(url)
-    const waits = JSON.stringify({ node_id: 'b', lease_ttl_ms: 5_000, wait_ms: 500 })
+    const waits = JSON.stringify({ node_id: 'b', lease_ttl_ms: 5_000, wait_ms: 3_000 })
     many.write(
       Buffer.concat(Array.from({ length: 300 }, () => request(url, 'POST /v1/groups/led/campaign', [json], waits))),
     )
