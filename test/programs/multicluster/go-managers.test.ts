@@ -81,9 +81,11 @@ describeWithPrograms([...clusterPrograms, programs.goManager], 'managers of cont
     const at = (quantile: number) => Math.round(releasedMs[Math.ceil(quantile * releasedMs.length) - 1] ?? NaN)
     console.log(JSON.stringify({ leaseDurationMs, releases, p50: at(0.5), p99: at(0.99), crashedLeases }))
     expect(overlaps(managers.flatMap(({ beliefs }) => beliefs))).toEqual([])
-    // Other work on the machine can only add to a measurement.
+    // Other work on the machine can only add to a measurement, so the median is judged tightly. No release may wait for
+    // the lease.
     expect(at(0.5)).toBeLessThan(leaseDurationMs / 2)
-    expect(Math.min(...crashedLeases)).toBeLessThan(1.6)
+    expect(at(0.99)).toBeLessThan(leaseDurationMs)
+    expect(Math.max(...crashedLeases)).toBeLessThan(1.6)
   }, 900_000)
 
   test('beliefs of managers never overlap whatever is killed, paused or cut off, and each fault heals', async (context) => {
