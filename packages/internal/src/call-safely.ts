@@ -13,7 +13,8 @@ export function callSafely(callBack: () => unknown, report: (cause: unknown) => 
   }
   try {
     const result = callBack()
-    // This also handles a thenable of another realm or library, whose `then` may throw. Most listeners return nothing.
+    // This also handles a thenable of another realm or library, whose `then` may throw. Most listeners return nothing,
+    // so this is rare.
     if (result !== undefined) new Promise((resolve) => resolve(result)).catch(fail)
   } catch (cause) {
     fail(cause)

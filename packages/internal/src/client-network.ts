@@ -1,13 +1,13 @@
 import { isIP } from 'node:net'
 
 /**
- * By what limits per address count a client: an IPv4 address, or the /64 network of an IPv6 address, because one host has
- * all addresses of such a network. An IPv4 address that a dual-stack socket shows as `::ffff:192.0.2.1` is the IPv4 address.
- * Anything else, such as the name of a socket, is returned as it is.
+ * Returns the key that per-address limits use for a client: its IPv4 address, or the /64 network of its IPv6 address,
+ * because one host usually controls a whole /64 network. An IPv4 address that a dual-stack socket shows as
+ * `::ffff:192.0.2.1` is the IPv4 address. Anything else, such as the name of a socket, is returned unchanged.
  */
 export function clientNetwork(address: string): string {
   if (isIP(address) !== 6) return address
-  // A link-local network exists once on each interface.
+  // Each interface has its own link-local network, so the zone is part of the key.
   const [ip = '', zone] = address.split('%')
   const groups = groupsOf(ip)
   if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) return ipv4Of(groups)
@@ -22,7 +22,7 @@ function groupsOf(ip: string): number[] {
   return [...head, ...Array.from({ length: 8 - head.length - tail.length }, () => 0), ...tail]
 }
 
-/** The last group may be an IPv4 address, which is two. */
+/** The last group may be an IPv4 address, which represents two groups. */
 function numbersOf(group: string): number[] {
   if (!group.includes('.')) return [Number.parseInt(group, 16)]
   const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)

@@ -40,10 +40,10 @@ export const systemClock = {
 const idBytes = 12
 
 /**
- * Returns a unique name. Two processes restored from the same snapshot must not draw the same name. So nothing is drawn
- * in advance, and the generator inside this process is not used, because a snapshot contains its state. A snapshot of a
- * whole machine also contains the kernel's generator, until that is reseeded. The clock, in nanoseconds, distinguishes
- * such machines.
+ * Returns a unique name. Two processes restored from the same snapshot must not generate the same name. So no name is
+ * generated in advance, and the generator inside this process is not used, because a snapshot contains its state. A
+ * snapshot of a whole machine also contains the state of the kernel's generator, until that is reseeded. The clock, in
+ * nanoseconds, distinguishes such machines.
  */
 function randomId(): string {
   const bytes = Buffer.alloc(idBytes)
@@ -59,7 +59,8 @@ function randomId(): string {
     crypto.getRandomValues(bytes)
   }
   const [, nanoseconds] = process.hrtime()
-  return bytes.toString('base64url') + nanoseconds.toString(36)
+  // An elector keeps several ids. Concatenating two strings would also keep both of them in memory.
+  return [bytes.toString('base64url'), nanoseconds.toString(36)].join('')
 }
 
 /** Returns a unique id in the format that the HTTP API uses. */
@@ -67,7 +68,7 @@ export function uuid(): string {
   return crypto.randomUUID()
 }
 
-/** Returns this many unpredictable bytes. */
+/** Returns `bytes` unpredictable bytes. */
 export function secret(bytes: number): Buffer {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes)).buffer)
 }

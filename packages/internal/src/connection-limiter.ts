@@ -9,29 +9,32 @@ export interface ConnectionLimiterOptions {
   readonly most: number
   /** The maximum number of connections without an identity. The rest is reserved for identified callers. */
   readonly mostUnknown: number
-  /** The maximum per address, which may be a proxy. All addresses of a 64-bit IPv6 network count as one. */
+  /**
+   * The maximum number of connections per address. An address may be a proxy with many clients. All addresses of a /64
+   * IPv6 network count as one.
+   */
   readonly mostPerAddress: number
-  /** The maximum per address without an identity. */
+  /** The maximum number of connections without an identity per address. */
   readonly mostUnknownPerAddress: number
   /** How long a connection without an identity may be idle. */
   readonly unknownIdleMs: number
   nowMs(): number
 }
 
-/** The part of a socket that is needed. */
+/** The part of a socket that the limiter uses. */
 export type LimitedSocket = Pick<Socket, 'remoteAddress' | 'bytesRead' | 'destroy' | 'once'>
 
 interface UnknownConnection {
   /** Requests in flight. */
   busy: number
-  /** Since when it has had no requests in flight. */
+  /** When the connection's last request ended, or when the connection was accepted. */
   idleSinceMs: number
 }
 
-interface Origin {
+interface ConnectionOrigin {
   readonly address: string
   count: number
-  /** The oldest first. */
+  /** The connections of this address without an identity, oldest first. */
   readonly unknown: Set<LimitedSocket>
 }
 
@@ -43,11 +46,11 @@ interface Origin {
  */
 export class ConnectionLimiter {
   readonly #options: ConnectionLimiterOptions
-  /** The oldest first. */
+  /** All connections without an identity, oldest first. */
   readonly #unknown = new Map<LimitedSocket, UnknownConnection>()
-  readonly #sockets = new Map<LimitedSocket, Origin>()
-  readonly #origins = new Map<string, Origin>()
-  /** With TLS: the raw connection of each peer whose encrypted connection is still to come. */
+  readonly #sockets = new Map<LimitedSocket, ConnectionOrigin>()
+  readonly #origins = new Map<string, ConnectionOrigin>()
+  /** The raw connection of each TLS peer, to which `secureConnection` maps the encrypted socket. Empty without TLS. */
   readonly #byPeer = new Map<string, Socket>()
   readonly #below = new WeakMap<LimitedSocket, LimitedSocket>()
 
@@ -55,7 +58,7 @@ export class ConnectionLimiter {
     this.#options = options
   }
 
-  /** All open connections, as they were accepted. With TLS, these are the raw connections below the encryption. */
+  /** All open connections, as they were accepted. With TLS, these are the raw connections underneath. */
   get sockets(): Iterable<LimitedSocket> {
     return this.#sockets.keys()
   }
@@ -130,7 +133,7 @@ export class ConnectionLimiter {
     }
   }
 
-  /** Closes unknown connections that were idle for too long. Call it periodically. */
+  /** Closes unknown connections that have been idle for too long. Call it periodically. */
   closeIdle(): void {
     const { unknownIdleMs, nowMs } = this.#options
     const beforeMs = nowMs() - unknownIdleMs

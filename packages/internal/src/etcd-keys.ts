@@ -9,9 +9,9 @@ export function prefixEnd(prefix: string): string {
 }
 
 /**
- * Where a listing continues after a key. Our own keys are ASCII. Other keys need not be text, so their direct successor
- * cannot be expressed. Instead, all keys with the same ASCII part before their first other byte are skipped, because
- * none of them is ours.
+ * The key at which a listing continues after `key`. Tenure's own keys are ASCII. Other keys need not be text, so their
+ * direct successor cannot be expressed. Instead, all keys with the same ASCII prefix before the first non-ASCII byte
+ * are skipped, because none of them belongs to Tenure.
  */
 export function afterKey(key: string): string {
   const other = key.search(/[^\p{ASCII}]/u)

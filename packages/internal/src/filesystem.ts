@@ -43,7 +43,7 @@ export async function filesystemType(path: string): Promise<number | undefined> 
   }
 }
 
-/** Why a directory on a file system of this type is refused. Undefined if its locks hold for everybody. */
+/** Why a directory on a file system of this type is refused. Undefined if locks on it exclude all other processes. */
 export function refusalOf(directory: string, type: number): { text: string; advice: string } | undefined {
   const name = sharedFilesystem(type)
   if (name === undefined) return undefined
@@ -69,7 +69,7 @@ export async function makeDirectory(
     // The umask removes permissions that a group needs.
     if (mode !== 0o700) await chmod(directory, mode)
   } catch (error) {
-    // Another process may have created it in the meantime.
+    // Another process may have created the directory in the meantime.
     if (errnoOf(error) !== 'EEXIST') throw error
   }
   await onMade?.(directory)

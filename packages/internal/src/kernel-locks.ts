@@ -4,7 +4,9 @@ export interface KernelLocks {
   unlock(file: number, offset?: number, length?: number): void
 }
 
-/** In a variable, because the package has no types. */
+/**
+ * A variable instead of a literal, because TypeScript would look for the types of a literal, and the package has none.
+ */
 export const lockPackage: string = 'fs-native-extensions'
 
 /** Loads the addon, which takes tens of milliseconds. Rejects if it is missing or unusable. */

@@ -11,8 +11,8 @@ export function listen(path: string): Promise<Server> {
   const server = createServer()
   return new Promise((listening, failed) => {
     server.once('error', failed)
-    // Exclusive: in a Node cluster the worker itself must own the socket. Otherwise the socket would outlive the
-    // worker.
+    // With `exclusive`, a worker of a Node cluster owns the socket itself. Otherwise the primary process would own it,
+    // and the socket would outlive the worker.
     server.listen({ path, exclusive: true }, () => listening(server))
   })
 }

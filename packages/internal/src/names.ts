@@ -20,7 +20,7 @@ export function isName(value: unknown): value is string {
 }
 
 /** The rule of {@link isLabel}, for messages. */
-export const labelRule = 'a-z, 0-9 and "-", at most 63 of them'
+export const labelRule = 'at most 63 characters from a-z, 0-9 and "-"'
 
 /** Whether a value is a DNS label, the form of namespace and cluster names. */
 export function isLabel(value: unknown): value is string {

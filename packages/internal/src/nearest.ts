@@ -1,7 +1,7 @@
-// The cost grows quadratically, and nobody mistypes longer words.
+// The cost grows quadratically, and longer words are rarely mistyped.
 const longestWord = 64
 
-/** The candidate that a misspelled word was probably meant to be. Undefined if none is close enough. */
+/** The candidate that a misspelled word probably stands for. Undefined if none is close enough. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (word.length > longestWord) return undefined
   const [best] = candidates
@@ -31,7 +31,7 @@ function distance(from: string, to: string): number {
 }
 
 /** Whether a word differs by one typo or by case only, so that it is certainly not another word. */
-export function isSlip(given: string, meant: string): boolean {
+export function isTypo(given: string, meant: string): boolean {
   const [word, right] = [given.toLowerCase(), meant.toLowerCase()]
   if (word === right) return true
   if (Math.abs(word.length - right.length) > 1) return false
@@ -40,7 +40,7 @@ export function isSlip(given: string, meant: string): boolean {
   const [rest, rightRest] = [word.slice(same), right.slice(same)]
   // One letter is missing: "wach".
   if (rest === rightRest.slice(1)) return true
-  // One letter too many: "wattch", "onEvents". Other letters at the end make a different word: "closed".
+  // One extra letter: "wattch", "onEvents". Other letters at the end make a different word: "closed".
   if (rest.slice(1) === rightRest) return rightRest !== '' || rest === 's' || rest === right.at(-1)
   // Two letters are swapped: "wacth".
   if (rest.slice(2) === rightRest.slice(2) && rest[0] === rightRest[1] && rest[1] === rightRest[0]) return true

@@ -4,7 +4,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Keys that can pollute a prototype if their value is an object and JavaScript code copies it. */
-const poison = new Set(['__proto__', 'constructor', 'prototype'])
+const pollutingKeys = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
  * Whether an untrusted value has at most this many levels and no key that can pollute a prototype when it is copied.
@@ -14,7 +14,7 @@ export function isHarmless(value: unknown, levels: number): boolean {
   return (
     levels > 0 &&
     Object.entries(value).every(
-      ([key, inner]) => !(poison.has(key) && typeof inner === 'object') && isHarmless(inner, levels - 1),
+      ([key, inner]) => !(pollutingKeys.has(key) && typeof inner === 'object') && isHarmless(inner, levels - 1),
     )
   )
 }

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 const longestHost = 128
 
 /**
- * A name by which people can find a process: its host and process id. The random part distinguishes processes that
+ * A name by which an operator can find a process: its host and process id. The random part distinguishes processes that
  * share both.
  */
 export function processName(randomId: string): string {

@@ -17,10 +17,10 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64%eth0'],
   ['', ''],
   ['/run/tenure.sock', '/run/tenure.sock'],
-])('limits per address count a client at "%s" as "%s"', (address, network) => {
+])('clientNetwork maps the address "%s" to "%s"', (address, network) => {
   expect(clientNetwork(address)).toBe(network)
 })
 
-test('limits per address tell two networks apart that differ in the last bit of their prefix', () => {
+test('clientNetwork distinguishes two networks that differ only in the last bit of their prefix', () => {
   expect(clientNetwork('2001:db8:0:1::1')).not.toBe(clientNetwork('2001:db8:0:0::1'))
 })

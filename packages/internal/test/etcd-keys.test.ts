@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { afterKey, prefixEnd } from '../src/etcd-keys.ts'
 
-test('a range of all keys with a prefix ends right behind them', () => {
+test('prefixEnd returns the first key after all keys with a prefix', () => {
   expect(prefixEnd('tenure/')).toBe('tenure0')
 })
 
-test('a listing goes on right behind a key, and behind all that have the same beginning if the key is not a text', () => {
+test('afterKey returns where a listing continues, and skips all keys with the same ASCII prefix after a key that is not ASCII', () => {
   expect(afterKey('tenure/a')).toBe('tenure/a\0')
   expect(afterKey('tenure/a\uFFFDb')).toBe('tenure/b')
 })

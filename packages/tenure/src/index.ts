@@ -1,6 +1,8 @@
-/** Leader election that stays right when machines stall, networks split and clocks lie. */
+/** Leader election that stays correct when machines stall, networks partition, and clocks are wrong. */
 export type { Clock, Timer } from './common/clock.ts'
-export { Elector, type ElectorOptions, type StartOptions } from './engine/elector.ts'
+export { Elector, type ElectorOptions, type StartOptions, type StepDownOptions } from './engine/elector.ts'
+export type { PreferenceOptions } from './engine/ask-preference.ts'
+export type { HeldBackBy, Priority } from './engine/preference.ts'
 export {
   isTenureError,
   LeadershipLostError,
@@ -25,12 +27,13 @@ export {
   type LeaseStore,
   type ListOptions,
   type ListPage,
-  type Look,
+  type LeaseStatus,
   type Metadata,
   type Outcome,
   type Refused,
   type WatchOptions,
 } from './engine/lease-store.ts'
+export { members, type Member, type MembersOptions } from './engine/members/members.ts'
 export type { Log } from './log/log.ts'
 export { electionMetrics, type ElectionMetrics } from './telemetry/metrics.ts'
 export type { Change, Observation } from './engine/observation.ts'
@@ -38,7 +41,7 @@ export { observe, type ObserveOptions } from './engine/observe.ts'
 export { casStore, type CompareAndSwap, type VersionedValue } from './store-kit/cas-store.ts'
 export { memoryStore, type MemoryStore } from './stores/memory/index.ts'
 export { ttlStore, type TtlStorage } from './store-kit/ttl-store.ts'
-export { createElections, type Elections, type ElectionsOptions } from './api/elections.ts'
+export { createElections, type Elections, type ElectionsOptions } from './api/create-elections.ts'
 export { lead, type LeadOptions } from './api/lead.ts'
 export { LeaderElector } from './api/leader-elector.ts'
 export type { LeaderCallbacks, LeaderElectorOptions, StoreElectorOptions } from './api/leader-elector-options.ts'

@@ -12,7 +12,7 @@ export type Fault = 'error' | 'request-lost' | 'reply-lost'
 export interface FaultyStore extends LeaseStore {
   /** Called before each call. Returns the fault of that call, or undefined if it succeeds. */
   fault: (verb: Verb, election: string) => Fault | undefined
-  /** Whether new watches stay open without an event. */
+  /** Whether new watches stay open without ever yielding an event. */
   silentWatch: boolean
   readonly calls: { readonly verb: Verb; readonly atMs: number }[]
   /** The number of calls that were neither answered nor aborted. */

@@ -4,8 +4,9 @@ import type { Clock, Timer } from '../src/common/clock.ts'
 export interface StallableClock extends Clock {
   stall(): void
   /**
-   * Fires every timer that came due during the stall, like an event loop that gets the processor back. They fire in
-   * order, and what one of them starts runs before the next one fires. They fire when the clock is advanced, even by 0.
+   * Fires every timer that came due during the stall, as an event loop does when it gets the processor back. They fire
+   * in order, and everything that one of them starts runs before the next one fires. They fire when the clock is
+   * advanced, even by 0.
    */
   resume(): void
 }

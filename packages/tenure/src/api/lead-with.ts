@@ -2,7 +2,7 @@ import type { Elector, StartOptions } from '../engine/elector.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 
-/** How to campaign, and how to treat a loss. */
+/** Options of a campaign, and how to treat a loss. */
 export interface LeadPlan<T> {
   readonly signal?: AbortSignal | undefined
   readonly until?: StartOptions['until']
@@ -13,8 +13,8 @@ export interface LeadPlan<T> {
    */
   readonly answerOf?: ((record: LeaseRecord) => T | undefined) | undefined
   /**
-   * Whether the result of the work counts even if leadership ended in the meantime, because the work itself has
-   * checked.
+   * Whether the result of the work counts even if leadership ended in the meantime. Set it only for work that checks
+   * its leadership itself.
    */
   readonly trustsWork?: boolean | undefined
 }
@@ -33,7 +33,7 @@ export async function leadWith<T>(
   elector.onStep = () => {
     if (!answerOf || answer || elector.isLeader()) return
     const record = elector.leader()
-    // The elector's own record only describes what it has done itself.
+    // A record of this elector's own term cannot come from another process.
     const value = record && record.term > ledTerm ? answerOf(record) : undefined
     if (value === undefined) return
     answer = { value }
@@ -47,7 +47,7 @@ export async function leadWith<T>(
       // A listener may have stopped the elector at the moment of election, and its lease may already be released.
       if (!leadership.isLeader()) continue
       const run = supervise(leadership, work)
-      // A stop settles even if the work never does.
+      // A stop settles even if the work never settles.
       const outcome = await Promise.race([run, untilStopped(elector, leadership)])
       if (outcome && (!outcome.lost || (trustsWork && 'value' in outcome.settled))) {
         await elector.stop()
@@ -74,7 +74,7 @@ function supervise<T>(
   leadership: Leadership,
   work: (leadership: Leadership) => Promise<T> | T,
 ): Promise<{ settled: Settled<T>; lost: boolean }> {
-  // Start the work only after it is registered. Work that immediately ends its own campaign must be waited for, too.
+  // Start the work only after it is registered, so that work that immediately ends its own campaign is also awaited.
   const run = Promise.resolve()
     .then(() => settle(async () => work(leadership)))
     .then((settled) => ({ settled, lost: !leadership.isLeader() }))
@@ -94,7 +94,7 @@ async function settle<T>(work: () => Promise<T>): Promise<Settled<T>> {
   }
 }
 
-/** Settles when the elector has stopped although this leadership's work has not settled. */
+/** Settles when the elector has stopped before this leadership's work has settled. */
 export async function untilStopped(elector: Elector, { signal }: Leadership): Promise<undefined> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
   // The next leadership starts only after this one's work has settled. So while the work runs, only a stop ends this

@@ -46,7 +46,7 @@ export async function lead<T>(options: LeadOptions, work: (leadership: Leadershi
   if (!options.store.terms) {
     throw new TenureError(
       'TERMS_REQUIRED',
-      `The store for "${options.election}" does not keep terms, so late writes of a former leader cannot be fenced off. Use another store, or an Elector if the work needs no fencing.`,
+      `The store for "${options.election}" does not keep terms, so late writes by a former leader cannot be fenced off. Use another store, or an Elector if the work needs no fencing.`,
     )
   }
   const course = wait ? { signal, onLoss } : { signal, onLoss: 'throw' as const, until: 'busy' as const }

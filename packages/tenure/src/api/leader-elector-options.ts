@@ -1,12 +1,15 @@
 import type { Clock } from '../common/clock.ts'
 import { invalidOption } from '../common/errors.ts'
+import { preferenceNames, type PreferenceOptions } from '../engine/ask-preference.ts'
 import type { Observer } from '../engine/events.ts'
 import type { AnyClient } from '../clients/kubernetes/credentials/any-client.ts'
+import type { ReleaseOnCrashOptions } from '../engine/guard/elector-guard.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { LeaseStore, Metadata } from '../engine/lease-store.ts'
 import type { Log } from '../log/log.ts'
 import { checkMembers, checkOptions, type OptionNames } from '../common/check-options.ts'
-import { checkDuration, latestDeadlineMs, shortestAnswersMs, type TimingOptions } from '../engine/timings.ts'
+import { presenceNames, type PresenceOptions } from '../engine/members/check-presence.ts'
+import { checkDuration, latestDeadlineMs, minRenewalWindowMs, type TimingOptions } from '../engine/timings.ts'
 
 /** The callbacks of a LeaderElector, in the order they are called. */
 export interface LeaderCallbacks {
@@ -20,14 +23,15 @@ export interface LeaderCallbacks {
    */
   readonly onStoppedLeading?: (() => void) | undefined
   /**
-   * Called when another candidate or this process becomes the leader. Empty if there is no leader: the observed lease
-   * has expired, or it was released and not acquired for two retry periods (three if the store cannot be watched).
+   * Called with the identity of the leader when another candidate or this process becomes the leader. The identity is
+   * empty if there is no leader: the observed lease has expired, or it was released and not acquired for two retry
+   * periods (three if the store cannot be watched).
    */
   readonly onNewLeader?: ((identity: string) => void) | undefined
 }
 
 /** Options of a LeaderElector with any kind of store. */
-interface CommonOptions {
+interface CommonOptions extends PreferenceOptions, PresenceOptions {
   readonly leaseName: string
   readonly leaseNamespace: string
   readonly identity: string | undefined
@@ -48,6 +52,11 @@ interface CommonOptions {
    * Whether to release the lease when `run` is aborted, so that others need not wait for it to expire. Default: true.
    */
   readonly releaseOnCancel?: boolean | undefined
+  /**
+   * Whether a guard process releases the lease as soon as this process has crashed. With `client`, pass `{ storeUrl }`,
+   * such as `kubernetes://my-namespace`. Linux only. Default: false.
+   */
+  readonly releaseOnCrash?: boolean | ReleaseOnCrashOptions | undefined
   /** How long an aborted `run` waits for the work. Default: 30 s. */
   readonly drainTimeoutMs?: number | undefined
   readonly metadata?: Metadata | undefined
@@ -63,7 +72,10 @@ interface CommonOptions {
 
 /** Options of a LeaderElector with any store. */
 export interface StoreElectorOptions extends CommonOptions {
-  /** If the store keeps all its leases in one namespace, `leaseNamespace` must be the same. */
+  /**
+   * The store that keeps the lease. If it keeps all its leases in one namespace, `leaseNamespace` must name that
+   * namespace.
+   */
   readonly store: LeaseStore
   readonly client?: undefined
 }
@@ -71,7 +83,7 @@ export interface StoreElectorOptions extends CommonOptions {
 /** Options of a LeaderElector with a Kubernetes API server. */
 export interface LeaseElectorOptions extends CommonOptions {
   readonly store?: undefined
-  /** `inCluster()`, `fromKubeConfig()`, or a KubeConfig of @kubernetes/client-node. */
+  /** `inCluster()`, `fromKubeConfig()`, or a KubeConfig from @kubernetes/client-node. */
   readonly client: AnyClient
   /** Whether to write a Kubernetes Event about the Lease when this replica starts and stops leading. Default: false. */
   readonly recordEvents?: boolean | undefined
@@ -91,8 +103,11 @@ export const leaderElectorNames: OptionNames<LeaderElectorOptions> = {
   retryPeriodMs: true,
   renewIntervalMs: true,
   releaseOnCancel: true,
+  releaseOnCrash: true,
   drainTimeoutMs: true,
   metadata: true,
+  ...preferenceNames,
+  ...presenceNames,
   callbacks: true,
   clock: true,
   observer: true,
@@ -115,7 +130,7 @@ const retryJitter = 1.2
 /**
  * Converts client-go's timings to the engine's. In client-go, a leader starts to renew one retry period after its last
  * success, and gives up `renewDeadlineMs` after it started. The engine counts from the last success. So the two
- * durations are added, as far as that is safe.
+ * durations are added, up to the limit that is safe.
  */
 export function timingsLikeClientGo(options: CommonOptions & { readonly leaseDurationMs: number }) {
   const { leaseDurationMs } = options
@@ -123,17 +138,17 @@ export function timingsLikeClientGo(options: CommonOptions & { readonly leaseDur
     if (options[name] !== undefined) checkDuration(name, options[name], 1)
   }
   const latestMs = latestDeadlineMs(leaseDurationMs)
-  const answersMs = shortestAnswersMs(leaseDurationMs)
+  const answersMs = minRenewalWindowMs(leaseDurationMs)
   const renewDeadlineMs = options.renewDeadlineMs ?? deadlineFor(options, latestMs, answersMs)
   const retryPeriodMs = options.retryPeriodMs ?? retryFor(options, renewDeadlineMs, latestMs)
   if (renewDeadlineMs < retryJitter * retryPeriodMs) throw tooSlow(options, retryPeriodMs, renewDeadlineMs)
-  // Early enough that a failed renewal can be retried.
+  // The latest time for a renewal that leaves enough time to retry if it fails.
   const roomMs = latestMs - Math.max(1.1 * retryPeriodMs, answersMs)
   const renewIntervalMs = options.renewIntervalMs ?? Math.max(1, Math.min(retryPeriodMs, roomMs))
   return {
     leaseDurationMs,
     renewIntervalMs,
-    // A deadline that cannot be safe is kept as it is, so that the engine rejects it.
+    // A deadline that can never be safe is passed unchanged, so that the engine rejects it.
     renewDeadlineMs: Math.max(renewDeadlineMs, Math.min(renewIntervalMs + renewDeadlineMs, latestMs)),
     retryIntervalMs: retryPeriodMs,
   } satisfies TimingOptions

@@ -1,7 +1,7 @@
 import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import { systemClock, type Clock } from '../common/clock.ts'
-import { Elector } from '../engine/elector.ts'
+import { Elector, type StepDownOptions } from '../engine/elector.ts'
 import { fullName, TenureError } from '../common/errors.ts'
 import type { ElectionEvent } from '../engine/events.ts'
 import type { Explanation } from '../engine/explain.ts'
@@ -9,7 +9,7 @@ import type { Leadership } from '../engine/leadership.ts'
 import { checkBoolean } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
 import { checkDuration } from '../engine/timings.ts'
-import { holderOf, LeaderTracker, type ObservedLease } from './leader-tracker.ts'
+import { holderOf, LeaderTracker, type TrackedLease } from './leader-tracker.ts'
 import {
   checkCallbacks,
   leaderElectorNames,
@@ -17,13 +17,13 @@ import {
   type LeaderCallbacks,
   type LeaderElectorOptions,
 } from './leader-elector-options.ts'
-import { leasePlaceOf, type LeaseBackend } from './lease-client.ts'
-import { checkIdentity, electionOf } from './lease-election.ts'
+import { leaseBackendOf, type LeaseBackend } from './lease-backend.ts'
+import { checkIdentity, electionOf } from './leader-elector-names.ts'
 
 /** The result of {@link LeaderElector.healthCheck}, for a liveness probe. */
 export interface Health {
   readonly healthy: boolean
-  /** The reason, for people. */
+  /** The reason, as readable text. */
   readonly message: string
 }
 
@@ -44,7 +44,7 @@ export class LeaderElector {
   readonly #callbacks: LeaderCallbacks
   readonly #clock: Clock
   readonly #leader: LeaderTracker
-  /** When the lease expires under which this replica started its work. */
+  /** When the lease under which this replica started its work expires. */
   #heldUntilMs = 0
   #started = false
   #leadership: Leadership | undefined
@@ -53,7 +53,7 @@ export class LeaderElector {
     checkOptions('LeaderElector', options, leaderElectorNames)
     const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000, releaseOnCancel = true } = options
     checkIdentity(identity)
-    this.#place = leasePlaceOf(options, (error) => this.#elector.reportError(error))
+    this.#place = leaseBackendOf(options, (error) => this.#elector.reportError(error))
     const { store } = this.#place
     const election = electionOf(store, leaseName, leaseNamespace)
     checkDuration('leaseDurationMs', leaseDurationMs, 1)
@@ -67,8 +67,16 @@ export class LeaderElector {
       identity,
       ...timings,
       releaseOnStop: releaseOnCancel,
+      releaseOnCrash: options.releaseOnCrash,
       drainTimeoutMs: options.drainTimeoutMs,
       metadata: options.metadata,
+      eligible: options.eligible,
+      ineligibleForMs: options.ineligibleForMs,
+      priority: options.priority,
+      progressTimeoutMs: options.progressTimeoutMs,
+      present: options.present,
+      generation: options.generation,
+      maxMembers: options.maxMembers,
       clock: options.clock,
       observer: options.observer,
       log: options.log,
@@ -76,8 +84,8 @@ export class LeaderElector {
     this.#elector.onEvent = (event) => this.#on(event)
     this.#leader = new LeaderTracker({
       clock: this.#clock,
-      // If both replicas must poll, the next acquire may come one and a half periods after the release, and a read one
-      // period after that.
+      // If both replicas must poll, the next acquire may come one and a half periods after the release, and the next
+      // read one period after that.
       graceMs: (store.watch ? 2 : 3) * timings.retryIntervalMs,
       lease: () => this.#leaseSeen(),
       onChange: (leader) => this.#callBack('onNewLeader', () => this.#callbacks.onNewLeader?.(leader)),
@@ -97,13 +105,13 @@ export class LeaderElector {
         this.#leadership = leadership
         this.#started = true
         this.#noteLease()
-        // Registered before it starts. Work that immediately ends its own campaign must be waited for, too.
+        // Register the work before it starts, so that work that immediately ends its own campaign is also awaited.
         leadership.waitUntil(Promise.resolve().then(() => this.#work(leadership)))
         // The elector waits for the work, and the next leadership starts only after that.
         await aborted(leadership)
       }
     } catch {
-      // The elector stops by the signal or after its first loss. Wait until it has tried to release the lease.
+      // The elector stops because of the signal or after its first loss. Wait until it has tried to release the lease.
       await this.#elector.stop()
       this.#leader.end()
     }
@@ -130,16 +138,16 @@ export class LeaderElector {
 
   /**
    * Gives up leadership after its work has settled, and stays out of the election for `cooldownMs` (default: one lease
-   * duration). Resolves when the lease is released, or when it is left to expire because work did not settle. A `run`
-   * with `once` then ends.
+   * duration). With `to`, the release names the candidate that should lead next. Resolves when the lease is released,
+   * or when it is left to expire because work did not settle. A `run` with `once` then ends.
    */
-  stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
+  stepDown(options: StepDownOptions = {}): Promise<void> {
     return this.#elector.stepDown(options)
   }
 
   /**
-   * For a liveness probe. Unhealthy if this replica's lease expired and its work is still running `toleranceMs` later,
-   * so that another replica may lead at the same time. A standby is healthy.
+   * Returns the health of this replica, for a liveness probe. The replica is unhealthy if its lease expired and its
+   * work is still running `toleranceMs` later, because another replica may lead at the same time. A standby is healthy.
    */
   healthCheck(options: { toleranceMs?: number | undefined } = {}): Health {
     checkOptions('healthCheck()', options, { toleranceMs: true })
@@ -158,7 +166,7 @@ export class LeaderElector {
 
   async #work(leadership: Leadership): Promise<void> {
     await this.#callbacks.onStartedLeading(leadership.signal, leadership)
-    // Work that returns early has not given up leadership. Only stopping ends it.
+    // Work that returns early does not end leadership. Only stopping does.
     await aborted(leadership)
   }
 
@@ -171,7 +179,7 @@ export class LeaderElector {
     }
   }
 
-  #leaseSeen(): ObservedLease | undefined {
+  #leaseSeen(): TrackedLease | undefined {
     const seen = this.#elector.leaseSeen()
     // The last record may show this replica's own lease, which it has lost or which has expired.
     const isOver = seen?.record.term === this.#leadership?.term && this.#leadership?.drainMs() === 0

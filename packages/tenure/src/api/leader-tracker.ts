@@ -2,25 +2,25 @@ import type { Clock, Timer } from '../common/clock.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 
 /** The lease as last observed, and the time until it expires if it is not renewed. */
-export interface ObservedLease {
+export interface TrackedLease {
   readonly record: LeaseRecord
   readonly leftMs: number
 }
 
 /** The holder of a lease. Empty if the lease has expired or was released. */
-export function holderOf(lease: ObservedLease | undefined): string {
+export function holderOf(lease: TrackedLease | undefined): string {
   return lease && !lease.record.released && lease.leftMs > 0 ? lease.record.holder : ''
 }
 
 /**
- * Reports the leader whenever it changes, and '' when there is none: when the observed lease expires, or `graceMs`
- * after it was released. The next leader usually follows immediately, so a handover does not count as a time without a
+ * Reports the leader whenever it changes, or '' if there is none: when the observed lease expires, or `graceMs` after
+ * it was released. The next leader usually follows immediately, so a handover does not count as a time without a
  * leader.
  */
 export class LeaderTracker {
   readonly #clock: Clock
   readonly #graceMs: number
-  readonly #lease: () => ObservedLease | undefined
+  readonly #lease: () => TrackedLease | undefined
   readonly #onChange: (identity: string) => void
   #reported = ''
   #untilMs = -Infinity
@@ -30,7 +30,7 @@ export class LeaderTracker {
   constructor(options: {
     readonly clock: Clock
     readonly graceMs: number
-    lease(): ObservedLease | undefined
+    lease(): TrackedLease | undefined
     onChange(identity: string): void
   }) {
     this.#clock = options.clock
@@ -39,7 +39,7 @@ export class LeaderTracker {
     this.#onChange = (identity) => options.onChange(identity)
   }
 
-  /** Call this whenever something may have been observed. */
+  /** Checks for a change of leader. Call this whenever the observed lease may have changed. */
   look(): void {
     if (this.#ended) return
     const nowMs = this.#clock.monotonicMs()

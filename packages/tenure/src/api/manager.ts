@@ -1,9 +1,15 @@
 import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
-import { Elector, electorNames, type ElectorOptions, type StartOptions } from '../engine/elector.ts'
+import {
+  Elector,
+  electorNames,
+  type ElectorOptions,
+  type StartOptions,
+  type StepDownOptions,
+} from '../engine/elector.ts'
 import { fullName, invalidOption, TenureError } from '../common/errors.ts'
 import type { ElectionEvent } from '../engine/events.ts'
-import { isEndByRequest, type Leadership } from '../engine/leadership.ts'
+import { isAbortOfTerm, type Leadership } from '../engine/leadership.ts'
 import { checkOptions } from '../common/check-options.ts'
 
 /** Options of a {@link Manager}: those of an elector, except that `maxFailedRenewals` defaults to 3. */
@@ -57,13 +63,13 @@ export class Lease {
       return false
     }
     let settle = (): void => undefined
-    // Registered before the work starts. Work that immediately stops its own manager must be waited for, too.
+    // Register the work before it starts, so that work that immediately stops its own manager is also awaited.
     leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))
     try {
       await work(leadership)
       return true
     } catch (error) {
-      if (isEndByRequest(error, leadership)) return false
+      if (isAbortOfTerm(error, leadership)) return false
       throw error
     } finally {
       settle()
@@ -95,8 +101,8 @@ function turn(): Promise<void> {
  */
 export class Manager {
   /**
-   * Called with every error of the store. The manager continues on its own. Errors that this callback throws or rejects
-   * with are reported.
+   * Called with every store error. The manager continues on its own. Errors that this callback throws or rejects with
+   * are reported.
    */
   onError: ((error: unknown) => void) | undefined
   readonly #elector: Elector
@@ -112,6 +118,14 @@ export class Manager {
   start(options: StartOptions = {}): Lease {
     this.#elector.start(options)
     return new Lease(this.#elector)
+  }
+
+  /**
+   * Gives up leadership after its work has settled, and stays out of the election for `cooldownMs` (default: one lease
+   * duration). With `to`, the release names the candidate that should lead next.
+   */
+  stepDown(options: StepDownOptions = {}): Promise<void> {
+    return this.#elector.stepDown(options)
   }
 
   /**

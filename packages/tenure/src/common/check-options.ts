@@ -1,4 +1,4 @@
-import { isSlip, nearest } from '@tenure/internal/nearest'
+import { isTypo, nearest } from '@tenure/internal/nearest'
 import { isObject } from '@tenure/internal/objects'
 import { invalidOption, optionError, show } from './errors.ts'
 
@@ -30,7 +30,8 @@ export function checkOptions<T extends object>(taker: string, options: T, names:
 }
 
 /**
- * Also rejects a signal. It is an object, but if it were passed instead of `{ signal }`, nothing would listen to it.
+ * Throws if the value is not an options object. An AbortSignal is rejected as well: it is an object, but if it were
+ * passed instead of `{ signal }`, nothing would listen to it.
  */
 function checkKind(taker: string, options: unknown, names: object): void {
   if (isObject(options) && !(options instanceof AbortSignal) && !isPromise(options)) return
@@ -48,14 +49,14 @@ function unknownOption(taker: string, name: string, names: object): TypeError {
 }
 
 /**
- * Checks an object that users implement, which may have its own members. Throws only if a member was probably meant to
- * be an optional member that the object lacks, because nothing would ever call it.
+ * Checks an object that users implement, which may have its own members. Throws only if an unknown member is probably a
+ * misspelled optional member, because nothing would ever call it.
  */
 export function checkMembers(option: string, value: object, optional: readonly string[]): void {
   const missing = optional.filter((member) => !(member in value))
   if (missing.length === 0) return
   for (const name of memberNames(value)) {
-    const meant = missing.find((member) => isSlip(name, member))
+    const meant = missing.find((member) => isTypo(name, member))
     if (meant !== undefined) {
       const rule = `has a member ${show(name)}, which nothing uses`
       throw optionError({ option, rule, advice: `Did you mean "${meant}"?` })
@@ -63,7 +64,7 @@ export function checkMembers(option: string, value: object, optional: readonly s
   }
 }
 
-/** The names of its own members and of those of its classes. */
+/** The names of an object's own members and of the members that it inherits from its classes. */
 function memberNames(value: object): string[] {
   const names = Object.keys(value)
   for (let type: unknown = Object.getPrototypeOf(value); type && type !== Object.prototype;) {

@@ -1,5 +1,31 @@
-/** Why leadership ended. */
-export type LossReason = 'expired' | 'superseded' | 'released' | 'stopped'
+/**
+ * Why leadership ended.
+ *
+ * - `expired`: the lease was not renewed in time.
+ * - `superseded`: the record was deleted or overwritten.
+ * - `released`: `stepDown()` was called.
+ * - `handed-over`: `stepDown({ to })` was called.
+ * - `ineligible`: the option `eligible` answered false for too long.
+ * - `stalled`: `leadership.progress()` was not called for `progressTimeoutMs`.
+ * - `stopped`: the elector was stopped.
+ */
+export type LossReason = (typeof lossReasons)[number]
+
+/** Every {@link LossReason}. */
+export const lossReasons = [
+  'expired',
+  'superseded',
+  'released',
+  'handed-over',
+  'ineligible',
+  'stalled',
+  'stopped',
+] as const
+
+/** Whether an elector ended its leadership itself, so that it renews its lease until its work has settled. */
+export function isVoluntaryEnd(reason: LossReason): boolean {
+  return reason !== 'expired' && reason !== 'superseded'
+}
 
 /**
  * Every error code of the library, the service, and the command line. `docs/reference/errors.md` says what to do about
@@ -36,7 +62,9 @@ export const errorCodes = [
   'UNSAFE_SETTINGS',
   'WORK_FAILED',
   'WORK_UNSETTLED',
+  'PREFERENCE_FAILED',
   'RELEASE_FAILED',
+  'SEATS_EXHAUSTED',
   'CLONED',
 ] as const
 
@@ -49,7 +77,7 @@ export type ErrorCode = (typeof errorCodes)[number]
 export interface ErrorDetails {
   /** The option or variable that the error is about, such as `leaseDurationMs` or `TENURE_CA_FILE`. */
   readonly option?: string | undefined
-  /** Its value as the message shows it: short, and without passwords. A number stays a number. */
+  /** The option's value as the message shows it: short, and without passwords. A number stays a number. */
   readonly value?: string | number | undefined
   /** What the value must be, or what is wrong with it. */
   readonly rule?: string | undefined
@@ -60,7 +88,7 @@ export interface ErrorDetails {
 }
 
 /**
- * An error of this library. `code` is stable, and `retryable` says whether the same call may succeed later. `option`,
+ * An error from this library. `code` is stable, and `retryable` says whether the same call may succeed later. `option`,
  * `value`, `rule`, and `advice` are set where they apply.
  *
  * @example
@@ -73,7 +101,7 @@ export class TenureError extends Error implements ErrorDetails {
   override readonly name: string = 'TenureError'
   readonly code: ErrorCode
   readonly retryable: boolean
-  // Declared only. With initializers, every printed error would show five undefined properties.
+  // These fields are declared without initializers. Otherwise every printed error would show five undefined properties.
   declare readonly option?: string
   declare readonly value?: string | number
   declare readonly rule?: string
@@ -107,7 +135,7 @@ export class LeadershipLostError extends TenureError {
   readonly election: string
   readonly term: number
 
-  /** `stalledMs` is how long the process did not run, if that is why the lease expired. */
+  /** `stalledMs` is how long the process was stalled, if that is why the lease expired. */
   constructor(
     election: string,
     term: number,
@@ -120,6 +148,9 @@ export class LeadershipLostError extends TenureError {
       expired: stalledMs > 0 ? stalled(stalledMs) : 'the lease was not renewed in time',
       superseded: 'its record was deleted or overwritten in the store',
       released: 'this elector stepped down',
+      'handed-over': 'this elector handed over to another candidate',
+      ineligible: 'this process was no longer eligible to lead',
+      stalled: 'its work did not report progress in time',
       stopped: 'this elector was stopped',
     }[reason]
     super('LEADERSHIP_LOST', `Leadership of "${fullName({ election, namespace })}" in term ${term} ended: ${text}.`, {
@@ -144,7 +175,7 @@ export function fullName({ election, namespace }: { election: string; namespace?
 }
 
 /**
- * Whether a thrown value is an error of this library, even if another copy of the library created it.
+ * Whether a thrown value is an error from this library, even if another copy of the library created it.
  *
  * @example
  * if (isTenureError(error)) console.log(error.code, error.retryable)

@@ -9,7 +9,7 @@ import { checkMembers, isPromise } from '../common/check-options.ts'
 /** The maximum size of metadata, as JSON in UTF-8. */
 export const metadataLimitBytes = 4096
 /** The maximum size of a checkpoint, in UTF-8. */
-export const carryLimitBytes = 4096
+export const checkpointLimitBytes = 4096
 
 /** Checks that options are an object. */
 export function checkObject(option: string, value: unknown): asserts value is object {
@@ -27,6 +27,7 @@ export function checkMethods(option: string, value: unknown, methods: readonly s
   throw invalidOption(option, value, `it must be ${hint}, with the methods ${methods.join(', ')}`)
 }
 
+/** Throws unless `store` has the members of a lease store. */
 export function checkStore(store: unknown): asserts store is LeaseStore {
   checkMethods('store', store, ['read', 'acquire', 'renew', 'release'], 'a LeaseStore such as memoryStore()')
   checkMembers('store', store as object, ['look', 'watch', 'list', 'forget', 'examine', 'close'])
@@ -60,10 +61,12 @@ export function checkSignal(signal: unknown): asserts signal is AbortSignal | un
   throw invalidOption('signal', signal, 'it must be an AbortSignal')
 }
 
+/** Throws unless the option is true or false. */
 export function checkBoolean(option: string, value: unknown): asserts value is boolean {
   if (typeof value !== 'boolean') throw invalidOption(option, value, 'it must be true or false')
 }
 
+/** Throws unless the option is one of these texts. */
 export function checkOneOf<T extends string>(
   option: string,
   value: unknown,
@@ -89,7 +92,7 @@ export function copyMetadata(metadata: unknown): Metadata {
     const text = JSON.stringify(metadata)
     copy = Buffer.byteLength(text) > metadataLimitBytes ? undefined : JSON.parse(text)
   } catch {
-    // Cycles, big integers, or a toJSON that returns nothing.
+    // JSON cannot represent the value: it has a cycle, a big integer, or a toJSON that returns nothing.
   }
   if (!isObject(copy)) throw invalidOption('metadata', metadata, rule)
   return copy as Metadata

@@ -1,12 +1,13 @@
 /**
  * Drives the algorithm without a clock, a timer, or a connection: it processes one input at a time and keeps one timer
- * and one pending call. An elector connects it to real ones. `explore()` feeds it every possible order of events.
+ * and one pending call. An elector connects the driver to real ones. `explore()` feeds it every possible order of
+ * events.
  */
 import { step } from './election.ts'
 import { nextWakeMs, type Effect, type ElectionState, type Input, type Moment } from './election-state.ts'
 
-/** What a driver needs from its environment. */
-export interface Host {
+/** The environment of a driver. */
+export interface DriverHost {
   /** Returns the current time and the randomness for a new input. */
   moment(): Moment
   /** Performs an effect. It may dispatch more inputs, which are processed afterwards. */
@@ -36,10 +37,10 @@ export class Driver implements DriverState {
   state: ElectionState
   wakeAtMs: number | undefined
   flight: number | undefined
-  readonly #host: Host
+  readonly #host: DriverHost
   #inbox: Input[] | undefined
 
-  constructor(host: Host, { state, wakeAtMs, flight }: DriverState) {
+  constructor(host: DriverHost, { state, wakeAtMs, flight }: DriverState) {
     this.#host = host
     this.state = state
     this.wakeAtMs = wakeAtMs

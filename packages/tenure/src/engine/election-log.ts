@@ -1,12 +1,12 @@
 import { messageOf } from '@tenure/internal/message'
 import { isAnswer } from '@tenure/internal/store-answers'
 import type { Clock } from '../common/clock.ts'
-import { fullName, isTenureError, type LeadershipLostError } from '../common/errors.ts'
+import { fullName, isTenureError, isVoluntaryEnd, type LeadershipLostError } from '../common/errors.ts'
 import type { EventBody } from './events.ts'
 import type { Log } from '../log/log.ts'
 import { formatDuration, LogLines, type LineOptions } from '../log/rate-limited-log.ts'
 
-/** How an election is named in the log. */
+/** The name of an election in the log. */
 export interface ElectionName {
   readonly election: string
   readonly namespace?: string | undefined
@@ -14,8 +14,8 @@ export interface ElectionName {
 }
 
 /**
- * What later log lines need to know about earlier ones. Electors for the same key share it if each of them makes only
- * one try.
+ * What later log lines need to know about earlier ones. Electors for the same key share this state if each of them
+ * makes only one try.
  */
 export interface LogHistory {
   outage?: Outage | undefined
@@ -37,7 +37,7 @@ interface Outage {
 }
 
 /** A reply from the store. */
-interface Reply {
+interface LoggedReply {
   readonly isWrite: boolean
   readonly isOk: boolean
   /** Whether another process is known to hold a live lease. */
@@ -45,7 +45,7 @@ interface Reply {
 }
 
 /** In one outage, at most this many kinds of errors are logged. Errors of other kinds are only counted. */
-const mostKinds = 5
+const maxErrorKinds = 5
 
 /** How often an outage is logged while it lasts. */
 const remindMs = 60_000
@@ -61,8 +61,8 @@ const verbs: Readonly<Record<string, string>> = {
 }
 
 /**
- * Logs one election for people: the start and end of each store outage, each loss of leadership, and all other errors.
- * It also remembers the store's last error, which becomes the cause of a loss.
+ * Writes a readable log of one election: the start and end of each store outage, each loss of leadership, and all other
+ * errors. It also remembers the store's last error, which becomes the cause of a loss.
  */
 export class ElectionLog {
   readonly #of: ElectionName
@@ -87,7 +87,7 @@ export class ElectionLog {
     this.#lines = log === undefined && isObserved ? undefined : this.#ofListeners
   }
 
-  /** The last error of the store. Undefined if the store has answered since. */
+  /** The last error from the store. Undefined if the store has answered since. */
   get storeError(): unknown {
     return this.#past.outage?.error
   }
@@ -128,7 +128,7 @@ export class ElectionLog {
   }
 
   /** Records an answered call. It need not end an outage: a store that rejects writes can often still be read. */
-  answered(reply: Reply): void {
+  answered(reply: LoggedReply): void {
     const outage = this.#past.outage
     const isOver = outage && isAnswer(reply, { hasWriteFailed: outage.hasWriteFailed, isHeld: reply.isHeld })
     if (isOver) this.#past.outage = undefined
@@ -153,6 +153,8 @@ export class ElectionLog {
         if (holder === this.#of.identity) return undefined
         return this.#write('info', `"${holder}" leads ${this.#name}${this.#inTerm(term)}`)
       }
+      case 'eligibility':
+        return this.#write('info', `this process is ${event.eligible ? '' : 'not '}eligible to lead ${this.#name}`)
       default:
         return undefined
     }
@@ -161,13 +163,22 @@ export class ElectionLog {
   /** Logs the end of leadership immediately, without waiting for its work to settle. */
   ended({ term, reason, cause, message }: LeadershipLostError): void {
     const why = message.slice(message.lastIndexOf(marker) + marker.length, -1)
-    if (reason === 'stopped' || reason === 'released') {
-      this.#write('info', `leadership of ${this.#name}${this.#inTerm(term)} ended: ${why}`)
+    if (isVoluntaryEnd(reason)) {
+      const level = reason === 'ineligible' || reason === 'stalled' ? 'warn' : 'info'
+      this.#write(level, `leadership of ${this.#name}${this.#inTerm(term)} ended: ${why}`)
       return
     }
     this.#past.lostAtMs = this.#clock.monotonicMs()
-    const lastError = cause === undefined ? '' : `. The last error of the store: ${inText(cause)}`
+    const lastError = cause === undefined ? '' : `. The last error from the store: ${inText(cause)}`
     this.#write('error', `lost leadership of ${this.#name}${this.#inTerm(term)}: ${why}${lastError}`)
+  }
+
+  /**
+   * Logs advice about the setup. Events do not contain this advice, so it is logged even if an observer receives the
+   * events.
+   */
+  advise(text: string | undefined): void {
+    if (text !== undefined) this.#ofListeners?.write('warn', text)
   }
 
   /** Logs that a listener threw or rejected. */
@@ -180,8 +191,8 @@ export class ElectionLog {
   }
 
   /**
-   * A loss is logged as a problem, so regaining leadership is a warning: readers who see only problems also see the
-   * end.
+   * A loss is logged as a problem, so regaining leadership is logged as a warning. Readers who see only problems then
+   * also see the end.
    */
   #elected(term: number): void {
     const { lostAtMs } = this.#past
@@ -198,7 +209,7 @@ export class ElectionLog {
     const atMs = this.#clock.monotonicMs()
     const { reported, verb, failures, sinceMs } = outage
     const kind = kindOf(message)
-    const isKnown = reported.has(kind) || reported.size >= mostKinds
+    const isKnown = reported.has(kind) || reported.size >= maxErrorKinds
     if (isKnown && atMs - outage.reportedAtMs < remindMs) return
     if (!isKnown) reported.add(kind)
     outage.reportedAtMs = atMs

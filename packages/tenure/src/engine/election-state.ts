@@ -4,16 +4,28 @@
  */
 import type { LossReason } from '../common/errors.ts'
 import type { AcquireClaim, HeldClaim, LeaseRecord, Metadata, Outcome } from './lease-store.ts'
-import { holderShareMs, type Timings } from './timings.ts'
+import { nothingObserved, type ObservedVersions } from './observed-expiry.ts'
+import {
+  askAtMs,
+  initialPreference,
+  type LeaseObservation,
+  type NewerGeneration,
+  type PreferenceAnswer,
+  type PreferenceSettings,
+  type PreferenceState,
+} from './preference.ts'
+import { holderBeliefMs, type Timings } from './timings.ts'
 
 /** An elector's configuration, constant for its lifetime. */
-export interface Settings extends Timings {
+export interface ElectionSettings extends Timings, PreferenceSettings {
   readonly election: string
   readonly identity: string
   readonly metadata: Metadata
   readonly drainTimeoutMs: number
   readonly releaseOnStop: boolean
   readonly canWatch: boolean
+  /** Whether a campaign begins with a read: see `LeaseStore.readsFirst`. */
+  readonly readsFirst: boolean
   readonly terms: boolean
   readonly until: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused'
 }
@@ -24,27 +36,33 @@ export type StopCause = { readonly record: LeaseRecord | undefined } | { readonl
 /**
  * The time and the randomness of an input. `fresh` returns a unique name. It uses nothing that clones of this process
  * share, so that not even a clone gets the same name. `chance` returns a number of at least 0 and below 1, for jitter.
+ * `ask` asks the process whether it should lead.
  */
 export interface Moment {
   readonly nowMs: number
   readonly sleptMs: number
   fresh(): string
   chance(): number
+  ask(): PreferenceAnswer
 }
 
-/** What the algorithm reacts to. */
+/** The inputs that the algorithm reacts to. */
 export type Input = Moment &
   (
-    | { readonly type: 'start' | 'stop' | 'wake' | 'watch-ended' }
+    | { readonly type: 'stop' | 'wake' | 'watch-ended' }
+    /** `known` is what was observed on the same clock before the start. */
+    | { readonly type: 'start'; readonly known?: KnownLease | undefined }
     /** All listeners of the end of a leadership have been called. */
     | { readonly type: 'end-told' }
-    | { readonly type: 'step-down'; readonly cooldownMs: number }
+    | { readonly type: 'step-down'; readonly cooldownMs: number; readonly successor?: string | undefined }
     | { readonly type: 'answer'; readonly call: number; readonly outcome: Outcome }
     | { readonly type: 'found'; readonly call: number; readonly record: LeaseRecord | undefined }
     | { readonly type: 'failed'; readonly call: number; readonly error: unknown }
     | { readonly type: 'observed'; readonly record: LeaseRecord | undefined }
     | { readonly type: 'work'; readonly pending: number }
-    | { readonly type: 'carry'; readonly text: string }
+    | { readonly type: 'checkpoint'; readonly text: string }
+    /** The seats of the other members were read. */
+    | { readonly type: 'members'; readonly newer: NewerGeneration | undefined }
   )
 
 /** A store call to make. After `boundMs` the call counts as failed, and a later answer is dropped. */
@@ -54,7 +72,7 @@ export type Call = { readonly id: number; readonly boundMs: number } & (
   | { readonly verb: 'read' }
 )
 
-/** What the driver must do, in this order. */
+/** The effects that the driver must perform, in this order. */
 export type Effect =
   | { readonly type: 'call'; readonly call: Call }
   | { readonly type: 'cancel' }
@@ -65,19 +83,20 @@ export type Effect =
   | { readonly type: 'renew-failed'; readonly term: number; readonly failures: number; readonly error: unknown }
   | { readonly type: 'ended'; readonly reason: LossReason }
   | { readonly type: 'lost'; readonly term: number; readonly reason: LossReason }
-  | { readonly type: 'carried'; readonly text: string }
+  | { readonly type: 'eligibility'; readonly eligible: boolean }
+  | { readonly type: 'checkpoint-written'; readonly text: string }
   | { readonly type: 'error'; readonly error: unknown }
   | { readonly type: 'release-failed'; readonly error: unknown }
   | { readonly type: 'stepped-down' | 'stopped' }
 
-/** A grant that this elector leads by or is winding down. `sentAtMs` counts sleep. */
+/** A grant that this elector leads by or is winding down. `sentAtMs` includes sleep. */
 export interface Grant {
   readonly record: LeaseRecord
   readonly sentAtMs: number
   readonly validForMs: number
   readonly failures: number
   readonly adoptions: number
-  /** Counts sleep, like `sentAtMs`. */
+  /** When the next renewal is due, on the clock that counts sleep. */
   readonly renewAtMs: number
 }
 
@@ -93,27 +112,16 @@ export interface OwnAttempt {
   readonly sent: readonly string[]
 }
 
-/** A contender's latest observation: a record, or the absence of one although a term was granted. */
-export interface LeaseObservation {
-  readonly record: LeaseRecord | undefined
-  /** When this version was first observed. Observing it again never changes this time (I10). */
-  readonly seenAtMs: number
-  readonly holdsForMs: number
-  /** When a try is worthwhile according to the store itself. Undefined if the store did not say. */
-  readonly retryAtMs: number | undefined
-}
-
-/** When a version was first observed. */
-export interface ObservedVersion {
-  readonly key: string
-  readonly atMs: number
+/** What is known about a lease before a campaign for it. */
+export interface KnownLease extends ObservedVersions {
+  readonly view: LeaseObservation | undefined
 }
 
 /** An acquire that was sent and may be granted. */
 export interface Attempt {
-  /** Also the id of its write. */
+  /** The attempt's id. It is also the id of its write. */
   readonly id: string
-  /** Counts sleep. Belief in a grant starts here. */
+  /** When the acquire was first sent, on the clock that counts sleep. Belief in a grant starts here. */
   readonly firstSentAtMs: number
   /** The highest term known when the acquire was first sent. A sound store grants only a higher term. */
   readonly afterTerm: number
@@ -121,13 +129,13 @@ export interface Attempt {
   readonly floorTerm: number
 }
 
-/** The pending store call. `sentAtMs` counts sleep, `startedAtMs` does not. */
+/** The pending store call. `sentAtMs` includes sleep, `startedAtMs` does not. */
 export interface PendingCall {
   readonly id: number
   readonly verb: Call['verb']
   readonly sentAtMs: number
   readonly startedAtMs: number
-  readonly carry: string | undefined
+  readonly checkpoint: string | undefined
 }
 
 /** A leadership that has ended, while its work winds down and its lease is released. */
@@ -136,8 +144,8 @@ export interface Ending {
   readonly reason: LossReason
   readonly next: 'campaign' | 'stop'
   /**
-   * Whether leadership ended by `stepDown()` or `stop()`. These keep the lease alive while work winds down, then
-   * release it.
+   * Whether this elector ended its leadership itself, as by `stepDown()` or `stop()`. It then keeps the lease alive
+   * while work winds down, and releases it.
    */
   readonly voluntary: boolean
   /** Whether all listeners of the end have been called. Until then more work may be registered. */
@@ -147,15 +155,16 @@ export interface Ending {
   readonly releaseUntilMs: number | undefined
   /** How long this elector stays out of the election after the release. */
   readonly cooldownMs: number
+  /** Whom the release names. Undefined if nobody. */
+  readonly successor: string | undefined
 }
 
 /** The complete state of the algorithm. */
-export interface ElectionState {
-  readonly settings: Settings
+export interface ElectionState extends ObservedVersions {
+  readonly settings: ElectionSettings
   readonly phase: 'idle' | 'standby' | 'leading' | 'ending' | 'stopped'
   readonly nowMs: number
   readonly sleptMs: number
-  readonly highestTerm: number
   readonly announcedTerm: number
   /** This elector's most recent attempts, to distinguish its own abandoned attempts from those of others. */
   readonly own: readonly OwnAttempt[]
@@ -164,17 +173,11 @@ export interface ElectionState {
   readonly flight: PendingCall | undefined
   readonly attempt: Attempt | undefined
   readonly view: LeaseObservation | undefined
-  /** Recently observed versions, so that a replayed one is recognized. */
-  readonly seen: readonly ObservedVersion[]
-  /** The version in the store's last answer. It is kept separately so that many replayed events cannot evict it. */
-  readonly confirmed: ObservedVersion | undefined
-  readonly repliedAtMs: number
+  readonly lastReplyAtMs: number
   /** When the first write was sent that failed since the store last accepted writes. Undefined if none failed. */
   readonly writeFailedAtMs: number | undefined
-  /** How long the last answer took. Half of that for an acquire, because some stores must read first. */
+  /** How long the last answer took. For an acquire, half of that, because some stores must read first. */
   readonly answeredInMs: number
-  /** The lease duration in the newest record seen. 0 before the first record. */
-  readonly lastDurationMs: number
   readonly tryAtMs: number
   /** When this elector started to contend. */
   readonly contendsSinceMs: number
@@ -185,21 +188,23 @@ export interface ElectionState {
   readonly watch: 'closed' | 'open' | 'broken'
   readonly rewatchAtMs: number
   readonly grant: Grant | undefined
-  readonly carry: string | undefined
+  readonly checkpoint: string | undefined
   readonly ending: Ending | undefined
+  readonly preference: PreferenceState
 }
 
 /** The mutable state inside one step. */
 export type MutableState = { -readonly [K in keyof ElectionState]: ElectionState[K] }
 
 /** The state before `start`. */
-export function initialState(settings: Settings): ElectionState {
+export function initialState(settings: ElectionSettings): ElectionState {
   return {
     settings,
     phase: 'idle',
     nowMs: 0,
     sleptMs: 0,
-    highestTerm: 0,
+    ...nothingObserved,
+    view: undefined,
     // Other programs that share a record may begin at term 0.
     announcedTerm: -1,
     own: [],
@@ -207,13 +212,9 @@ export function initialState(settings: Settings): ElectionState {
     work: 0,
     flight: undefined,
     attempt: undefined,
-    view: undefined,
-    seen: [],
-    confirmed: undefined,
-    repliedAtMs: 0,
+    lastReplyAtMs: -Infinity,
     writeFailedAtMs: undefined,
     answeredInMs: 0,
-    lastDurationMs: 0,
     tryAtMs: 0,
     contendsSinceMs: 0,
     refusals: 0,
@@ -223,8 +224,9 @@ export function initialState(settings: Settings): ElectionState {
     watch: 'closed',
     rewatchAtMs: 0,
     grant: undefined,
-    carry: undefined,
+    checkpoint: undefined,
     ending: undefined,
+    preference: initialPreference(settings),
   }
 }
 
@@ -239,20 +241,20 @@ export function leadsAt(state: ElectionState, heldMs: number): boolean {
 /** When `isLeader()` turns false without a renewal, on the clock that counts sleep. */
 export function deadlineOf({ grant, settings }: ElectionState): number {
   if (!grant) return -Infinity
-  return grant.sentAtMs + settings.renewDeadlineMs * shareOf(settings, grant.validForMs)
+  return grant.sentAtMs + settings.renewDeadlineMs * grantedFraction(settings, grant.validForMs)
 }
 
 /**
  * The granted fraction of the requested lease duration. If a store grants less than requested, all of the leader's
  * deadlines scale with it.
  */
-export function shareOf(settings: Settings, validForMs: number): number {
+export function grantedFraction(settings: ElectionSettings, validForMs: number): number {
   return Math.min(1, validForMs / settings.leaseDurationMs)
 }
 
 /** The earliest time at which another process may lead, on the clock that counts sleep. */
 export function beliefEndOf({ grant, settings }: ElectionState): number {
-  return grant ? grant.sentAtMs + holderShareMs(grant.validForMs, settings.driftRatio) : -Infinity
+  return grant ? grant.sentAtMs + holderBeliefMs(grant.validForMs, settings.driftRatio) : -Infinity
 }
 
 /**
@@ -275,10 +277,10 @@ const finestMs = 0.001
 
 /**
  * Converts a time on the clock that counts sleep to the monotonic clock. Rounding must not make it early. Otherwise a
- * timer would fire before its deadline and be set to the same time again, forever if time does not advance between two
- * timers.
+ * timer would fire before its deadline and be set to the same time again. If time does not advance between two timers,
+ * that would repeat forever.
  */
-function awakeAt({ sleptMs }: ElectionState, heldMs: number): number {
+function toMonotonicMs({ sleptMs }: ElectionState, heldMs: number): number {
   const atMs = heldMs - sleptMs
   return atMs + sleptMs < heldMs ? atMs + finestMs : atMs
 }
@@ -288,20 +290,20 @@ function awakeAt({ sleptMs }: ElectionState, heldMs: number): number {
  * state.
  */
 export function nextWakeMs(s: ElectionState): number | undefined {
-  const at: number[] = []
+  const at: number[] = [askAtMs(s)]
   if (s.phase === 'standby') {
     const waits = s.stopUntilMs === undefined && isWatching(s)
     if (!s.flight) at.push(waits ? Math.max(s.tryAtMs, s.cooldownUntilMs) : s.tryAtMs)
     if (s.stopUntilMs !== undefined) at.push(s.stopUntilMs)
     if (s.watch === 'broken') at.push(s.rewatchAtMs)
   }
-  if (s.phase === 'leading') at.push(awakeAt(s, deadlineOf(s)))
+  if (s.phase === 'leading') at.push(toMonotonicMs(s, deadlineOf(s)))
   const releasing = s.ending?.releaseUntilMs !== undefined
   const renewing = s.phase === 'leading' || (s.ending?.voluntary && !releasing)
-  if (s.grant && !s.flight && renewing) at.push(awakeAt(s, s.grant.renewAtMs))
+  if (s.grant && !s.flight && renewing) at.push(toMonotonicMs(s, s.grant.renewAtMs))
   if (s.ending && !releasing) at.push(s.ending.drainUntilMs)
   // After the deadline no renewal can write the checkpoint, so waiting any longer is useless.
-  if (s.ending && s.carry !== undefined && s.grant) at.push(awakeAt(s, deadlineOf(s)))
+  if (s.ending && s.checkpoint !== undefined && s.grant) at.push(toMonotonicMs(s, deadlineOf(s)))
   if (releasing && !s.flight) at.push(s.tryAtMs)
   const next = Math.min(...at, Infinity)
   return next === Infinity ? undefined : next

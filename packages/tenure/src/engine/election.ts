@@ -1,9 +1,9 @@
 /**
  * The algorithm: a pure function from a state and an input to a state and effects. It has no I/O and no clock: the
- * time, fresh names, and randomness come with the input.
+ * time, fresh names, randomness, and whether this process should lead come with the input.
  *
- * What it does not guarantee: that work stops when leadership does. A process can be paused between asking whether it
- * leads and writing. Only a resource that checks the term (`tenure/fencing`) closes that gap.
+ * It does not guarantee that work stops when leadership ends. A process can be paused between asking whether it leads
+ * and writing. Only a resource that checks the term (`tenure/fencing`) closes that gap.
  *
  * The rules name the invariant they keep:
  *  I1  Beliefs in leadership never overlap in real time.
@@ -14,16 +14,19 @@
  *  I7  Started and stopped come in pairs; a lease is released only after the work settled.
  *  I10 A healthy candidate takes over in bounded time, and without a fault nothing changes.
  *
+ * Who should lead is decided in `preference.ts`. Those rules only delay an acquire or make a leader step down.
+ *
  * The algorithm uses two clocks. `nowMs` is monotonic and may pause while the machine sleeps. A contender waits on it,
  * so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
  */
+import { append } from '@tenure/internal/append'
 import { messageOf } from '@tenure/internal/message'
 import { isAnswer } from '@tenure/internal/store-answers'
 import {
   canWriteCheckpoint,
   deadlineOf,
   isWatching,
-  shareOf,
+  grantedFraction,
   type Attempt,
   type Call,
   type MutableState,
@@ -35,50 +38,93 @@ import {
   type Grant,
   type Input,
   type OwnAttempt,
-  type Settings,
-  type ObservedVersion,
-  type LeaseObservation,
+  type ElectionSettings,
 } from './election-state.ts'
-import { isTenureError, TenureError, type LossReason } from '../common/errors.ts'
-import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
+import { isTenureError, isVoluntaryEnd, TenureError, type LossReason } from '../common/errors.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from './lease-store.ts'
+import {
+  expiresAtMs,
+  hasExpired,
+  noteRecord,
+  observeRecord,
+  pastOf,
+  versionKey,
+  versionOf,
+  type ObservedVersion,
+} from './observed-expiry.ts'
+import {
+  answered,
+  askAtMs,
+  handOverMs,
+  heldBack,
+  isNamed,
+  onElected,
+  onProbation,
+  reasonToStepDown,
+  stepsDown,
+  successorOf,
+  type LeaseObservation,
+  type PreferenceAnswer,
+} from './preference.ts'
 
-const seenLimit = 8
 const ownLimit = 8
-/** More than one, because a store that failed over may have lost the newest writes. */
-const seenMarksLimit = 8
+/**
+ * How many write ids of an attempt are remembered. After a failover, a store may show an id that is older than the
+ * newest.
+ */
+const seenWriteIdsLimit = 8
 /**
  * A renewal that is applied only after this many later ones is attributed to a clone. That costs a term, never safety.
  */
-const sentMarksLimit = 64
+const sentWriteIdsLimit = 64
 /** How many refusals in a row are retried immediately before retries are delayed. */
-const immediateTries = 3
+const maxImmediateRetries = 3
 /**
  * Upper limits for releasing a lease during stop(), for all tries and for one call, no matter how long the lease is.
  */
-const farewellMs = 10_000
-const farewellCallMs = 5_000
-const farewellPauseMs = 2_000
+const releaseTimeoutMs = 10_000
+const releaseCallTimeoutMs = 5_000
+const releaseRetryIntervalMs = 2_000
 /** A call may take this many times as long as the previous one before it times out. */
-const slowerBy = 1.5
+const slowCallFactor = 1.5
 
 /** One step of the algorithm. */
 export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
   const s: MutableState = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
   const effects = new Effects(input)
-  // I1, I5: a belief that has expired ends before the input is processed, whatever the input says.
-  endIfOver(s, effects)
+  // I1, I5: a belief that has expired ends before the input is processed, regardless of the input.
+  endIfExpired(s, effects)
   take(s, effects, input)
-  // The input may have shortened the grant. Nothing may be sent on a belief that is over.
-  endIfOver(s, effects)
+  // The input may have shortened the grant. Nothing may be sent based on a belief that has ended.
+  endIfExpired(s, effects)
+  consult(s, effects)
   proceed(s, effects)
   return { state: s, effects: effects.list }
 }
 
-function endIfOver(s: MutableState, effects: Effects): void {
+function endIfExpired(s: MutableState, effects: Effects): void {
   if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
 }
 
-/** Collects the effects of one step and provides its fresh name and its randomness. */
+/** Asks whether this process should lead, at least once per retry interval, and steps down if it should not (I10). */
+function consult(s: MutableState, effects: Effects): void {
+  if (s.nowMs >= askAtMs(s)) ask(s, effects)
+  const reason = s.phase === 'leading' ? reasonToStepDown(s) : undefined
+  if (!reason) return
+  s.preference = onProbation(s)
+  endLeadership(s, effects, reason)
+}
+
+function ask(s: MutableState, effects: Effects): void {
+  if (!s.settings.asks || s.preference.askedAtMs >= s.nowMs) return
+  const answer = effects.ask()
+  const hasChanged = answer.eligible !== s.preference.eligible
+  s.preference = answered(s, answer)
+  if (answer.problem !== undefined) effects.push({ type: 'error', error: answer.problem })
+  if (hasChanged) effects.push({ type: 'eligibility', eligible: answer.eligible })
+}
+
+/** Collects the effects of one step and provides its fresh name, its randomness, and this process's preference. */
 class Effects {
   readonly list: Effect[] = []
   readonly #input: Input
@@ -100,26 +146,36 @@ class Effects {
   chance(): number {
     return this.#input.chance()
   }
+
+  ask(): PreferenceAnswer {
+    return this.#input.ask()
+  }
 }
 
 function take(s: MutableState, effects: Effects, input: Input): void {
   switch (input.type) {
     case 'start':
       if (s.phase !== 'idle') return
-      return enterStandby(s, effects)
+      enterStandby(s, effects)
+      // I2: the durations in it count from when this process first saw each version, as if the campaign had begun then.
+      if (input.known) Object.assign(s, input.known)
+      return
     case 'stop':
       return stop(s, effects)
+    case 'members':
+      s.preference = { ...s.preference, newer: input.newer }
+      return
     case 'step-down':
-      return stepDown(s, effects, input.cooldownMs)
+      return stepDown(s, effects, input.cooldownMs, input.successor)
     case 'work':
       s.work = input.pending
       return
     case 'end-told':
       if (s.ending) s.ending = { ...s.ending, told: true }
       return
-    case 'carry':
+    case 'checkpoint':
       if (!s.grant || !canWriteCheckpoint(s, heldNow(s))) return
-      s.carry = input.text
+      s.checkpoint = input.text
       if (!s.flight) s.grant = { ...s.grant, renewAtMs: heldNow(s) }
       return
     case 'observed': {
@@ -129,13 +185,13 @@ function take(s: MutableState, effects: Effects, input: Input): void {
       // An event may describe the past, so it does not prove that a lease is alive. Ask the store immediately.
       if (s.settings.until === 'busy' && s.view !== view) s.tryAtMs = s.nowMs
       // I10: a read that hangs must not delay taking over a free lease.
-      if (s.flight?.verb === 'read' && !repeatable(s) && s.view && isFree(s.view)) cancel(s, effects)
+      if (s.flight?.verb === 'read' && !repeatableAttempt(s) && s.view && isFree(s.view)) cancel(s, effects)
       return
     }
     case 'watch-ended':
       if (s.watch !== 'open') return
       s.watch = 'broken'
-      s.rewatchAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
+      s.rewatchAtMs = s.nowMs + withJitter(effects, s.settings.retryIntervalMs)
       // Only move the next read earlier. A watch that ends as often as it is opened must not postpone that read
       // forever.
       if (s.phase === 'standby' && s.view) {
@@ -151,7 +207,7 @@ function take(s: MutableState, effects: Effects, input: Input): void {
       const { flight } = s
       if (flight?.id !== input.call) return
       s.flight = undefined
-      if (input.type !== 'failed') s.answeredInMs = tookMs(s, flight)
+      if (input.type !== 'failed') s.answeredInMs = callDurationMs(s, flight)
       return settleCall(s, effects, flight, input)
     }
   }
@@ -161,7 +217,7 @@ function take(s: MutableState, effects: Effects, input: Input): void {
  * How long an answer took, at most one lease duration. If this process was paused, the wait says nothing about the
  * store.
  */
-function tookMs(s: MutableState, { startedAtMs, verb }: PendingCall): number {
+function callDurationMs(s: MutableState, { startedAtMs, verb }: PendingCall): number {
   return Math.min(s.nowMs - startedAtMs, s.settings.leaseDurationMs) / (verb === 'acquire' ? 2 : 1)
 }
 
@@ -184,11 +240,11 @@ function settleCall(
   else abandonedReleased(s, effects, input.outcome)
   noteAnswer(s, { isWrite: flight.verb !== 'read', isOk: input.type === 'found' || input.outcome.ok })
   // An event that arrived during this call may be newer than the answer and is not repeated. Ask the store immediately.
-  const overtaken = before !== undefined && before.seenAtMs > flight.startedAtMs && !showsSame(before, s.view)
+  const overtaken = before !== undefined && before.seenAtMs > flight.startedAtMs && !isSameVersion(before, s.view)
   if (overtaken && !s.flight) s.tryAtMs = s.nowMs
 }
 
-function showsSame(one: LeaseObservation, other: LeaseObservation | undefined): boolean {
+function isSameVersion(one: LeaseObservation, other: LeaseObservation | undefined): boolean {
   return one.record?.version === other?.record?.version && one.record?.released === other?.record?.released
 }
 
@@ -197,7 +253,7 @@ function abandonedReleased(s: MutableState, effects: Effects, outcome: Outcome):
   paceRefusals(s, effects)
 }
 
-/** Does what is due now. All such decisions are made here, so that no input can skip one. */
+/** Performs the actions that are due now. All such decisions are made here, so that no input can skip one. */
 function proceed(s: MutableState, effects: Effects): void {
   if (s.phase === 'leading') renewIfDue(s, effects)
   if (s.phase === 'ending') windDown(s, effects)
@@ -226,24 +282,42 @@ function contend(s: MutableState, effects: Effects): void {
   if (view?.record && isAbandoned(s, view.record)) {
     return send(s, effects, 'release', heldClaim(s, view.record, effects.freshName()))
   }
-  if (s.nowMs < s.cooldownUntilMs) {
-    // Without a watch, poll to keep track of the leader.
-    const lookAtMs = isWatching(s) ? Infinity : s.repliedAtMs + s.settings.retryIntervalMs
-    if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
-    s.tryAtMs = Math.min(lookAtMs, s.cooldownUntilMs)
-    return
-  }
+  if (s.nowMs < s.cooldownUntilMs) return stayOut(s, effects, s.cooldownUntilMs)
   // Before any other try, read to resolve an acquire whose outcome is unknown.
   if (s.attempt) return send(s, effects, 'read')
   if (view && !isFree(view) && !mayHaveExpired(s, view)) return send(s, effects, 'read')
-  sendAcquire(s, effects)
+  // I10: belief counts from the acquire. On a slow network, a lease that also covered connecting and reading would be
+  // too old to lead.
+  // A candidate of a lower priority must know whether the lease was released before it can leave it to others. A read
+  // does not show that a leader is alive, as one that does not wait must know.
+  const readsFirst = s.settings.readsFirst || (stepsDown(s) > 0 && s.settings.until !== 'busy')
+  if (readsFirst && s.lastReplyAtMs < s.contendsSinceMs) return send(s, effects, 'read')
+  ask(s, effects)
+  const wait = heldBack(s)
+  if (!wait) return sendAcquire(s, effects)
+  if (wait.by === 'ineligible' && (s.settings.until === 'busy' || s.settings.until === 'refused')) {
+    return giveUp(s, effects, { error: ineligible(s) })
+  }
+  stayOut(s, effects, wait.untilMs)
+}
+
+/** Does not contend until then. Without a watch, it polls to keep track of the leader. */
+function stayOut(s: MutableState, effects: Effects, untilMs: number): void {
+  const lookAtMs = isWatching(s) ? Infinity : s.lastReplyAtMs + s.settings.retryIntervalMs
+  if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
+  s.tryAtMs = Math.min(lookAtMs, untilMs)
+}
+
+function ineligible({ settings }: MutableState): TenureError {
+  const text = `This process is not eligible to lead "${settings.election}", and this elector does not wait until it is.`
+  return new TenureError('BUSY', text, { retryable: true })
 }
 
 function sendAcquire(s: MutableState, effects: Effects): void {
   const { settings, view } = s
   // I3: only a call of unknown outcome is repeated with the same attempt. Belief counts from its first transmission.
   s.attempt ??= newAttempt(s, effects.freshName())
-  const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
+  const expired = view && hasExpired(view, s.nowMs) ? { expiredVersion: versionOf(view) } : {}
   send(s, effects, 'acquire', {
     election: settings.election,
     holder: settings.identity,
@@ -253,23 +327,24 @@ function sendAcquire(s: MutableState, effects: Effects): void {
     afterTerm: s.highestTerm,
     ...expired,
     metadata: settings.metadata,
-    mark: s.attempt.id,
+    writeId: s.attempt.id,
   })
 }
 
 function newAttempt(s: MutableState, id: string): Attempt {
-  s.own = [...s.own.slice(1 - ownLimit), { id, seen: [], sent: [id] }]
+  s.own = append(s.own, { id, seen: [], sent: [id] }, ownLimit)
   return { id, firstSentAtMs: heldNow(s), afterTerm: s.highestTerm, floorTerm: s.highestTerm }
 }
 
 function acquireAnswered(s: MutableState, effects: Effects, outcome: Outcome): void {
   if (!outcome.ok) {
     s.attempt = undefined
+    const knownTerm = s.highestTerm
     // I2: another process has led since then, so earlier observations say nothing about its lease.
     if (outcome.highestTerm > s.highestTerm) s.view = undefined
     s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
     const before = s.confirmed
-    observe(s, effects, outcome.record, outcome)
+    observe(s, effects, outcome.record, { ...outcome, knownTerm })
     paceRefusals(s, effects)
     giveUpIfBusy(s, effects, before, outcome)
     return giveUpIfRefused(s, effects, outcome.record)
@@ -279,7 +354,7 @@ function acquireAnswered(s: MutableState, effects: Effects, outcome: Outcome): v
 
 /**
  * With `until: 'busy'`, the elector stops once another process's lease is certainly alive: the store said so, or the
- * lease was written between two answers of the store. A lease that merely exists may belong to a leader that crashed,
+ * lease was written between two answers from the store. A lease that merely exists may belong to a leader that crashed,
  * so the elector waits for it to expire.
  */
 function giveUpIfBusy(
@@ -290,7 +365,7 @@ function giveUpIfBusy(
 ): void {
   if (s.settings.until !== 'busy' || s.phase !== 'standby') return
   if (!record || record.released || ownOf(s, record)) return
-  const isWrittenSince = before !== undefined && before.key !== sightKey(record)
+  const isWrittenSince = before !== undefined && before.key !== versionKey(record)
   if (retryAfterMs > 0 || isWrittenSince) giveUp(s, effects, { record })
 }
 
@@ -313,7 +388,7 @@ function paceRefusals(s: MutableState, effects: Effects): void {
     return
   }
   s.refusals += 1
-  if (s.refusals > immediateTries || !s.view) s.tryAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
+  if (s.refusals > maxImmediateRetries || !s.view) s.tryAtMs = s.nowMs + withJitter(effects, s.settings.retryIntervalMs)
 }
 
 /** Handles the result of a read, which either resolves an acquire of unknown outcome or is a poll. */
@@ -323,20 +398,27 @@ function found(s: MutableState, effects: Effects, record: LeaseRecord | undefine
     return claimGrant(s, effects, record, record.leaseDurationMs)
   }
   const before = s.confirmed
-  observe(s, effects, record, {})
-  if (!attempt) return giveUpIfBusy(s, effects, before, { record })
+  observe(s, effects, record, { isRead: true })
+  if (!attempt) {
+    giveUpIfBusy(s, effects, before, { record })
+    // A lease that was never written is free.
+    if (s.view) giveUpIfRefused(s, effects, record)
+    return
+  }
   const isGivenUp = isOld(s, attempt)
   if (isGivenUp || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
   // The acquire was not applied yet, or its lease is already over. Repeat it only if it could be granted now.
   const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
   if (!free || record?.attempt === attempt.id || s.stopUntilMs !== undefined) s.attempt = undefined
+  ask(s, effects)
+  if (heldBack(s)) s.attempt = undefined
   // After an outage, ask the store as at the start. A store with its own clock may know that the lease has expired.
-  if (s.attempt || (isGivenUp && mayAsk(s))) sendAcquire(s, effects)
+  if (s.attempt || (isGivenUp && canSendAcquire(s))) sendAcquire(s, effects)
 }
 
 /** Whether an acquire may be sent now, because nothing else has to happen first. */
-function mayAsk(s: MutableState): boolean {
-  if (s.nowMs < s.cooldownUntilMs || s.stopUntilMs !== undefined) return false
+function canSendAcquire(s: MutableState): boolean {
+  if (heldBack(s) || s.stopUntilMs !== undefined) return false
   return !s.view?.record || !isAbandoned(s, s.view.record)
 }
 
@@ -359,7 +441,7 @@ function claimGrant(s: MutableState, effects: Effects, record: LeaseRecord, gran
     // I4: a grant at or below a term that was already seen is never believed.
     effects.push({ type: 'error', error: unsoundGrant(settings.election, record) })
     observe(s, effects, record, {})
-    s.tryAtMs = s.nowMs + jittered(effects, settings.retryIntervalMs)
+    s.tryAtMs = s.nowMs + withJitter(effects, settings.retryIntervalMs)
     return
   }
   s.grant = {
@@ -379,11 +461,12 @@ function claimGrant(s: MutableState, effects: Effects, record: LeaseRecord, gran
     return observe(s, effects, record, {})
   }
   s.highestTerm = Math.max(s.highestTerm, record.term)
-  noteMark(s, record)
+  noteWriteId(s, record)
   s.phase = 'leading'
+  s.preference = onElected(s)
   // Observations of others will be outdated when this elector contends again. It must then ask the store immediately.
   s.view = undefined
-  s.repliedAtMs = -Infinity
+  s.lastReplyAtMs = -Infinity
   s.seen = []
   s.refusals = 0
   if (s.watch === 'open') effects.push({ type: 'watch', open: false })
@@ -408,22 +491,24 @@ function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
 
 function contenderFailed(s: MutableState, effects: Effects, flight: PendingCall, error: unknown): void {
   effects.push({ type: 'error', error })
-  s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(effects, s.settings.retryIntervalMs))
+  s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + withJitter(effects, s.settings.retryIntervalMs))
   // Keep an old attempt until the store answers. An outage then leaves one attempt of unknown outcome instead of
   // dozens, and a late grant of it is recognized and released.
   if (s.nowMs < s.cooldownUntilMs) s.attempt = undefined
   if (flight.verb !== 'read') s.writeFailedAtMs ??= flight.startedAtMs
-  if (s.settings.until === 'refused') giveUp(s, effects, { error })
-  // A try with less time than this would end with a timeout, which would hide the actual problem of the store.
-  else if (s.tryAtMs + s.settings.retryIntervalMs / 2 >= answerDueMs(s))
-    giveUp(s, effects, { error: unanswered(s, error) })
+  // The acquire may have been applied, so this stop waits like any other to read and release the lease.
+  if (s.settings.until === 'refused' && s.stopUntilMs === undefined) return giveUp(s, effects, { error })
+  // A try with less time than this would end with a timeout, which would hide the store's actual error.
+  if (s.tryAtMs + s.settings.retryIntervalMs / 2 >= answerDueMs(s)) giveUp(s, effects, { error: unanswered(s, error) })
   if (s.stopUntilMs !== undefined) s.stopUntilMs = s.nowMs
 }
 
-/** When an elector with a limited wait gives up on a store that has not answered. Infinity for all other electors. */
-function answerDueMs({ settings, contendsSinceMs, repliedAtMs, writeFailedAtMs = Infinity }: MutableState): number {
+/**
+ * When an elector with a limited wait stops waiting for a store that has not answered. Infinity for all other electors.
+ */
+function answerDueMs({ settings, contendsSinceMs, lastReplyAtMs, writeFailedAtMs = Infinity }: MutableState): number {
   if (settings.until !== 'busy' && settings.until !== 'unanswered') return Infinity
-  return Math.max(contendsSinceMs, Math.min(repliedAtMs, writeFailedAtMs)) + settings.leaseDurationMs
+  return Math.max(contendsSinceMs, Math.min(lastReplyAtMs, writeFailedAtMs)) + settings.leaseDurationMs
 }
 
 function noteAnswer(s: MutableState, reply: { readonly isWrite: boolean; readonly isOk: boolean }): void {
@@ -438,8 +523,8 @@ export function isHeldByOther(s: ElectionState): boolean {
 }
 
 function unanswered(s: MutableState, cause: unknown): TenureError {
-  const { settings, writeFailedAtMs, repliedAtMs } = s
-  const isReadable = writeFailedAtMs !== undefined && repliedAtMs > writeFailedAtMs
+  const { settings, writeFailedAtMs, lastReplyAtMs } = s
+  const isReadable = writeFailedAtMs !== undefined && lastReplyAtMs > writeFailedAtMs
   const what = isReadable ? 'could be read but accepted no writes' : 'did not answer'
   const silentMs = s.nowMs - (answerDueMs(s) - settings.leaseDurationMs)
   const text = `The store of "${settings.election}" ${what} for ${Math.round(silentMs)} ms: ${messageOf(cause)}`
@@ -448,15 +533,15 @@ function unanswered(s: MutableState, cause: unknown): TenureError {
 }
 
 /**
- * Whether an acquire is too old to repeat. It is repeated only while a grant would leave time to lead, and then given
- * up permanently.
+ * Whether an acquire is too old to repeat. It is repeated only while a grant would leave time to lead. After that it is
+ * abandoned permanently.
  */
 function isOld(s: MutableState, { firstSentAtMs }: Attempt): boolean {
-  return heldNow(s) >= firstSentAtMs + usefulMs(s.settings)
+  return heldNow(s) >= firstSentAtMs + maxUsefulAgeMs(s.settings)
 }
 
 /** The acquire of unknown outcome that may be repeated, or whose grant would still be useful. */
-function repeatable(s: MutableState): Attempt | undefined {
+function repeatableAttempt(s: MutableState): Attempt | undefined {
   return s.attempt && !isOld(s, s.attempt) ? s.attempt : undefined
 }
 
@@ -465,69 +550,89 @@ function observe(
   s: MutableState,
   effects: Effects,
   record: LeaseRecord | undefined,
-  from: { readonly watched?: boolean; readonly retryAfterMs?: number },
+  from: {
+    readonly watched?: boolean
+    readonly retryAfterMs?: number
+    readonly isRead?: boolean
+    /** The highest term known before this answer. */
+    readonly knownTerm?: number
+  },
 ): void {
+  const { knownTerm = s.highestTerm } = from
   const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
+  const { watched = false } = from
+  const observed = observeRecord(s, {
+    record,
+    watched,
+    nowMs: s.nowMs,
+    ownDurationMs: s.settings.leaseDurationMs,
+    absentForMs: from.retryAfterMs,
+  })
   if (record) {
     // Events do not count here. They may describe the past, such as this elector's own renewal from long ago.
-    if (!from.watched && isCloned(s, record)) disown(s, effects, record)
-    const key = sightKey(record)
-    const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
-    // A replayed event describes the past. A reply is authoritative and always counts.
-    if (from.watched && known) return
-    if (from.watched && record.term < s.highestTerm) {
-      // This event also describes the past, or the record was deleted and recreated with a lower term. Only the store
-      // itself can tell, so ask it.
-      s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(effects, s.settings.retryIntervalMs))
-      return
+    if (!watched && isCloned(s, record)) disown(s, effects, record)
+    const past = pastOf(s, record)
+    // A reply is authoritative and always counts. An event of a lower term may describe the past, or may mean that the
+    // record was deleted and recreated. Only the store itself can tell, so ask it.
+    if (watched && past === 'lower-term') {
+      s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + withJitter(effects, s.settings.retryIntervalMs))
     }
-    const sight = known ?? { key, atMs: s.nowMs }
-    if (!known) s.seen = [...s.seen.slice(1 - seenLimit), sight]
-    if (!from.watched) s.confirmed = sight
-    noteRecord(s, record)
-    const askAtMs = retryAtMs ?? (known || from.watched ? undefined : unshownEndMs(s))
-    s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs: askAtMs }
-    // An own attempt is announced when it leads. The grant of an attempt that was given up elects nobody.
+    if (watched && past) return
+    const missedMs = past === 'replayed' || watched ? undefined : missedRenewalExpiryMs(s)
+    const retryOrAskAtMs = retryAtMs ?? (from.isRead ? knownRetryMs(s, record) : undefined) ?? missedMs
+    const isKnown = s.view?.record?.version === record.version && s.view.record.released === record.released
+    const isOldRelease = isKnown ? s.view?.isOldRelease === true : successorOf(record) !== undefined && knownTerm === 0
+    const blockedUntilMs = record.released ? (retryAtMs ?? (isKnown ? s.view?.blockedUntilMs : undefined)) : undefined
+    s.view = observed.view && { ...observed.view, retryAtMs: retryOrAskAtMs, blockedUntilMs, isOldRelease }
+    // A candidate that a leader hands over to is wanted again, even if it stepped down before.
+    if (!isKnown && isNamed(s)) s.cooldownUntilMs = Math.min(s.cooldownUntilMs, s.nowMs)
+    s.seen = observed.seen
+    s.confirmed = observed.confirmed
+    note(s, record)
+    // The elector's own attempt is announced when it leads. The grant of an abandoned attempt elects nobody.
     if (!record.released && !ownOf(s, record)) announce(s, effects, record)
   } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
-    // I2: a deleted record ends neither the lease it described nor a lease that was granted unseen after a release.
     const gone = s.view && !s.view.record ? s.view : undefined
-    s.view = gone
-      ? { ...gone, retryAtMs: retryAtMs ?? gone.retryAtMs }
-      : { record: undefined, seenAtMs: s.nowMs, holdsForMs: from.retryAfterMs ?? heldForMs(s), retryAtMs }
+    const still = { retryAtMs: retryAtMs ?? gone?.retryAtMs, blockedUntilMs: undefined, isOldRelease: false }
+    s.view = observed.view && { ...observed.view, ...still }
   } else {
     s.view = undefined
   }
-  if (!from.watched) s.repliedAtMs = s.nowMs
-  // Open the watch only after the first answer. An elector that wins immediately does not need one.
-  if (s.watch === 'closed' && s.stopUntilMs === undefined) openWatch(s, effects)
+  if (!from.watched) s.lastReplyAtMs = s.nowMs
+  // Open the watch only after the first answer, and only to wait. An elector that wins immediately does not need one.
+  const isHeldBack = s.nowMs >= s.cooldownUntilMs && heldBack(s) !== undefined
+  const isAboutToWin = s.settings.readsFirst && (!s.view || isFree(s.view)) && !isHeldBack
+  if (s.watch === 'closed' && s.stopUntilMs === undefined && !isAboutToWin) openWatch(s, effects)
   // An acquire of unknown outcome is resolved first. An event must not postpone that.
   if (!from.watched || !s.attempt) schedule(s, effects, from.watched ?? false)
   else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
 }
 
-function sightKey({ version, released }: LeaseRecord): string {
-  return released ? `${version} released` : version
+/**
+ * A read does not say when a try is worthwhile. If the store has said so about the same version, that still counts
+ * (I10): it may have seen that version long before this elector did.
+ */
+function knownRetryMs({ view, nowMs }: MutableState, { version }: LeaseRecord): number | undefined {
+  const isKnown = view?.record?.version === version && view.retryAtMs !== undefined && view.retryAtMs > nowMs
+  return isKnown ? view.retryAtMs : undefined
 }
 
 /**
  * If an answer shows a version that the watch did not, the watch misses renewals, for example because they are written
- * in another cluster. Then this version may have been observed late. So ask the store when the previous version would
- * have expired (I10): the store may know.
+ * in another cluster. In that case, this version may have been observed late. So ask the store when the previous
+ * version would have expired (I10): the store may know.
  */
-function unshownEndMs({ watch, view, nowMs }: MutableState): number | undefined {
+function missedRenewalExpiryMs({ watch, view, nowMs }: MutableState): number | undefined {
   if (watch !== 'open' || !view?.record || isFree(view)) return undefined
-  const endMs = view.seenAtMs + view.holdsForMs
-  return endMs > nowMs ? endMs : undefined
+  return hasExpired(view, nowMs) ? undefined : expiresAtMs(view)
 }
 
 /**
  * I2, I4: remembers the terms and durations of every record for the elector's lifetime, whatever call or event showed
  * it.
  */
-function noteRecord(s: MutableState, record: LeaseRecord): void {
-  s.highestTerm = Math.max(s.highestTerm, record.term)
-  s.lastDurationMs = validDuration(record.leaseDurationMs) ?? s.lastDurationMs
+function note(s: MutableState, record: LeaseRecord): void {
+  Object.assign(s, noteRecord(s, record))
   const { attempt } = s
   if (!attempt || record.attempt === attempt.id) return
   s.attempt = { ...attempt, floorTerm: Math.max(attempt.floorTerm, record.term) }
@@ -544,11 +649,11 @@ function schedule(s: MutableState, effects: Effects, watched: boolean): void {
   } else {
     const watching = s.watch === 'open'
     const spreadMs = watching ? watchedSpreadMs(s) : retryIntervalMs
-    const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + effects.chance() * spreadMs
+    const expiryMs = (view.retryAtMs ?? expiresAtMs(view)) + effects.chance() * spreadMs
     // A watch may go silent, or keep replaying the past. So ask the store itself from time to time.
     const askMs = watching
-      ? s.repliedAtMs + 2 * jittered(effects, view.holdsForMs)
-      : s.nowMs + jittered(effects, retryIntervalMs)
+      ? s.lastReplyAtMs + 2 * withJitter(effects, view.holdsForMs)
+      : s.nowMs + withJitter(effects, retryIntervalMs)
     s.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))
   }
 }
@@ -568,28 +673,23 @@ function isFree(view: LeaseObservation): boolean {
   return view.record?.released ?? false
 }
 
-/** The full duration of this version has passed here, so its holder's belief has ended (I2). */
-function hasExpired(s: ElectionState, view: LeaseObservation): boolean {
-  return s.nowMs >= view.seenAtMs + view.holdsForMs
-}
-
 function mayHaveExpired(s: ElectionState, view: LeaseObservation): boolean {
-  return hasExpired(s, view) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
+  return hasExpired(view, s.nowMs) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
 }
 
 /**
- * Whether a record belongs to an own attempt that is not the current one: given up, too late, or from a leadership that
- * ended. I2: only if its write id was sent by this elector. If a store lost the write id, as a restarted service does,
- * the record may show the lease of a clone.
+ * Whether a record belongs to an attempt of this elector that is not the current one: abandoned, too late, or from a
+ * leadership that ended. I2: only if its write id was sent by this elector. If a store lost the write id, as a
+ * restarted service does, the record may show the lease of a clone.
  */
 function isAbandoned(s: MutableState, record: LeaseRecord): boolean {
-  return !record.released && record.attempt !== s.attempt?.id && hasOwnMark(s, record)
+  return !record.released && record.attempt !== s.attempt?.id && hasOwnWriteId(s, record)
 }
 
-function hasOwnMark(s: MutableState, record: LeaseRecord): boolean {
+function hasOwnWriteId(s: MutableState, record: LeaseRecord): boolean {
   const own = ownOf(s, record)
-  const { mark } = record
-  return own !== undefined && typeof mark === 'string' && (own.seen.includes(mark) || own.sent.includes(mark))
+  const { writeId } = record
+  return own !== undefined && typeof writeId === 'string' && (own.seen.includes(writeId) || own.sent.includes(writeId))
 }
 
 function ownOf(s: ElectionState, record: LeaseRecord): OwnAttempt | undefined {
@@ -597,53 +697,42 @@ function ownOf(s: ElectionState, record: LeaseRecord): OwnAttempt | undefined {
 }
 
 /**
- * Whether another process wrote the record of an own attempt. Older stores keep no write ids, so there this is
- * undetectable.
+ * Whether another process wrote the record of one of this elector's attempts. This cannot be detected where a store
+ * keeps no write ids.
  */
 function isCloned(s: MutableState, record: LeaseRecord): boolean {
-  const marked = typeof record.mark === 'string' && !record.released
-  return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)
+  const marked = typeof record.writeId === 'string' && !record.released
+  return marked && ownOf(s, record) !== undefined && !hasOwnWriteId(s, record)
 }
 
-/** Writes sent before this one named an earlier version and can no longer be applied. Those sent after it still can. */
-function noteMark(s: MutableState, { attempt, mark }: LeaseRecord): void {
-  if (typeof mark !== 'string') return
+/**
+ * Remembers the write id of a record. Forgets ids that were sent before it: those writes named an earlier version and
+ * can no longer be applied.
+ */
+function noteWriteId(s: MutableState, { attempt, writeId }: LeaseRecord): void {
+  if (typeof writeId !== 'string') return
   s.own = s.own.map((own) => {
     if (own.id !== attempt) return own
-    const seen = own.seen.includes(mark) ? own.seen : [...own.seen.slice(1 - seenMarksLimit), mark]
-    return { ...own, seen, sent: own.sent.slice(own.sent.indexOf(mark) + 1) }
+    const seen = own.seen.includes(writeId) ? own.seen : append(own.seen, writeId, seenWriteIdsLimit)
+    return { ...own, seen, sent: own.sent.slice(own.sent.indexOf(writeId) + 1) }
   })
 }
 
 /**
- * I2: a record of an own attempt whose write id was never sent from here was written by a clone of this process, such
- * as the other one of two machines restored from the same snapshot. The lease now belongs to the clone, so this elector
- * neither renews nor releases it. The next campaign uses an attempt that the clone cannot know.
+ * I2: if a record of one of this elector's attempts has a write id that was never sent from here, a clone of this
+ * process wrote it, for example on a second machine restored from the same snapshot. The lease now belongs to the
+ * clone, so this elector neither renews nor releases it. The next campaign uses an attempt that the clone cannot know.
  */
 function disown(s: MutableState, effects: Effects, record: LeaseRecord): void {
   s.own = s.own.filter(({ id }) => id !== record.attempt)
   if (s.attempt?.id === record.attempt) s.attempt = undefined
   if (s.grant?.record.attempt === record.attempt) s.grant = undefined
-  effects.push({ type: 'error', error: cloned(s.settings.election, record) })
+  effects.push({ type: 'error', error: clonedError(s.settings.election, record) })
 }
 
-function cloned(election: string, { holder, term }: LeaseRecord): TenureError {
+function clonedError(election: string, { holder, term }: LeaseRecord): TenureError {
   const text = `Another process renews the lease of "${election}" that "${holder}" was granted here in term ${term}. Either a copy of this process is running, for example from a machine snapshot, or the store lost its newest writes. This process gave up that term and campaigns again.`
   return new TenureError('CLONED', text)
-}
-
-function validDuration(ms: number): number | undefined {
-  return ms > 0 && Number.isFinite(ms) ? ms : undefined
-}
-
-/** How long a version of a record holds: its own duration, or {@link heldForMs} if that is invalid. */
-function durationOf(s: MutableState, { leaseDurationMs }: LeaseRecord): number {
-  return validDuration(leaseDurationMs) ?? heldForMs(s)
-}
-
-/** How long a lease of unknown duration counts as held. */
-function heldForMs(s: MutableState): number {
-  return Math.max(s.settings.leaseDurationMs, s.lastDurationMs)
 }
 
 function openWatch(s: MutableState, effects: Effects): void {
@@ -657,8 +746,8 @@ function openWatch(s: MutableState, effects: Effects): void {
 function renewIfDue(s: MutableState, effects: Effects): void {
   const { grant } = s
   if (!grant || s.flight || heldNow(s) < grant.renewAtMs) return
-  const claim = markedClaim(s, effects, grant)
-  send(s, effects, 'renew', { ...claim, ...(s.carry !== undefined && { carry: s.carry }) })
+  const claim = claimWithWriteId(s, effects, grant)
+  send(s, effects, 'renew', { ...claim, ...(s.checkpoint !== undefined && { checkpoint: s.checkpoint }) })
 }
 
 function renewAnswered(s: MutableState, effects: Effects, flight: PendingCall, outcome: Outcome): void {
@@ -679,20 +768,21 @@ function renewAnswered(s: MutableState, effects: Effects, flight: PendingCall, o
       validForMs,
       failures: 0,
       adoptions: 0,
-      renewAtMs: s.carry === flight.carry ? flight.sentAtMs + renewIntervalMs(settings, validForMs) : heldNow(s),
+      renewAtMs:
+        s.checkpoint === flight.checkpoint ? flight.sentAtMs + renewIntervalMs(settings, validForMs) : heldNow(s),
     }
-    noteMark(s, record)
+    noteWriteId(s, record)
     effects.push({ type: 'renewed', record })
-    if (flight.carry === undefined) return
-    if (flight.carry === s.carry) s.carry = undefined
-    effects.push({ type: 'carried', text: flight.carry })
+    if (flight.checkpoint === undefined) return
+    if (flight.checkpoint === s.checkpoint) s.checkpoint = undefined
+    effects.push({ type: 'checkpoint-written', text: flight.checkpoint })
   } else if (own) {
-    // An earlier renewal was applied and its reply lost, or another process changed the record. Neither ends nor
-    // extends the lease.
+    // Either an earlier renewal was applied and its reply was lost, or another process changed the record. Neither case
+    // ends or extends the lease.
     const adoptions = grant.adoptions + 1
-    const renewAtMs = heldNow(s) + (adoptions > immediateTries ? settings.retryIntervalMs : 0)
+    const renewAtMs = heldNow(s) + (adoptions > maxImmediateRetries ? settings.retryIntervalMs : 0)
     s.grant = { ...grant, record, adoptions, renewAtMs }
-    noteMark(s, record)
+    noteWriteId(s, record)
   } else {
     if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
     s.grant = undefined
@@ -702,27 +792,30 @@ function renewAnswered(s: MutableState, effects: Effects, flight: PendingCall, o
 
 function noteRefusal(s: MutableState, outcome: Outcome): void {
   if (!outcome.ok) s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
-  if (outcome.record) noteRecord(s, outcome.record)
+  if (outcome.record) note(s, outcome.record)
 }
 
 /**
- * I2: others wait for the duration in the record, so its writer must not believe for longer. A missing duration counts
- * as 0.
+ * I2: others wait for the duration in the record, so its writer must not believe that it leads for longer. A missing
+ * duration counts as 0.
  */
-function beliefMs(settings: Settings, { leaseDurationMs }: LeaseRecord, grantedForMs: number): number {
+function beliefMs(settings: ElectionSettings, { leaseDurationMs }: LeaseRecord, grantedForMs: number): number {
   return Math.min(grantedForMs, leaseDurationMs, settings.leaseDurationMs)
 }
 
-function renewIntervalMs(settings: Settings, validForMs: number): number {
-  return settings.renewIntervalMs * shareOf(settings, validForMs)
+function renewIntervalMs(settings: ElectionSettings, validForMs: number): number {
+  return settings.renewIntervalMs * grantedFraction(settings, validForMs)
 }
 
-/** One failed renewal never ends leadership. The deadline always does, and so does `maxFailedRenewals` if it is set. */
+/**
+ * One failed renewal never ends leadership. Reaching the deadline always does, and so does `maxFailedRenewals` if it is
+ * set.
+ */
 function renewFailed(s: MutableState, effects: Effects, flight: PendingCall, error: unknown): void {
   const { grant, settings } = s
   if (!grant) return
   const failures = grant.failures + 1
-  const retryMs = settings.retryIntervalMs * shareOf(settings, grant.validForMs)
+  const retryMs = settings.retryIntervalMs * grantedFraction(settings, grant.validForMs)
   // The first failure is always followed by another try, no matter how close the deadline is.
   const pauseMs = failures === 1 ? Math.min(retryMs, (deadlineOf(s) - flight.sentAtMs) / 2) : retryMs
   const renewAtMs = Math.max(heldNow(s), flight.sentAtMs + pauseMs)
@@ -733,10 +826,15 @@ function renewFailed(s: MutableState, effects: Effects, flight: PendingCall, err
 
 // Ending
 
-function endLeadership(s: MutableState, effects: Effects, reason: LossReason, cooldownMs = 0): void {
-  const voluntary = reason === 'released' || reason === 'stopped'
+function endLeadership(
+  s: MutableState,
+  effects: Effects,
+  reason: LossReason,
+  { cooldownMs = 0, successor }: { readonly cooldownMs?: number; readonly successor?: string | undefined } = {},
+): void {
+  const voluntary = isVoluntaryEnd(reason)
   s.phase = 'ending'
-  s.carry = undefined
+  s.checkpoint = undefined
   s.ending = {
     reason,
     term: s.grant?.record.term ?? 0,
@@ -746,6 +844,7 @@ function endLeadership(s: MutableState, effects: Effects, reason: LossReason, co
     drainUntilMs: voluntary ? s.nowMs + s.settings.drainTimeoutMs : Infinity,
     releaseUntilMs: undefined,
     cooldownMs,
+    successor,
   }
   // I5: from now on no renewal counts, and none is sent.
   if (!voluntary) cancel(s, effects)
@@ -754,7 +853,7 @@ function endLeadership(s: MutableState, effects: Effects, reason: LossReason, co
 
 function windDown(s: MutableState, effects: Effects): void {
   const { ending } = s
-  // I7: listeners of the end may still register work, whatever else they call first.
+  // I7: listeners of the end may still register work, no matter what else they call first.
   if (!ending?.told) return
   if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
   if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
@@ -764,8 +863,9 @@ function windDown(s: MutableState, effects: Effects): void {
   if (s.work > 0) return finishEnding(s, effects)
   const release = ending.voluntary && s.grant && (ending.next === 'campaign' || s.settings.releaseOnStop)
   if (!release) return finishEnding(s, effects)
-  // I7: the work has settled, so the lease may be released.
+  // I7: the work has settled, so the lease may be released. A checkpoint that no renewal has written is lost.
   cancel(s, effects)
+  s.checkpoint = undefined
   s.ending = { ...ending, releaseUntilMs: s.nowMs + releaseTimeoutOf(s.settings) }
   s.tryAtMs = s.nowMs
   releaseIfDue(s, effects)
@@ -775,7 +875,7 @@ function windDown(s: MutableState, effects: Effects): void {
 function keepLease(s: MutableState, effects: Effects): void {
   if (s.grant && heldNow(s) >= deadlineOf(s)) {
     s.grant = { ...s.grant, renewAtMs: Infinity }
-    s.carry = undefined
+    s.checkpoint = undefined
   }
   renewIfDue(s, effects)
 }
@@ -799,7 +899,9 @@ function unsettled({ work, settings }: MutableState, { term }: Ending): TenureEr
 
 function releaseIfDue(s: MutableState, effects: Effects): void {
   if (!s.grant || s.flight || s.nowMs < s.tryAtMs) return
-  send(s, effects, 'release', markedClaim(s, effects, s.grant))
+  const successor = s.ending?.successor
+  const claim = claimWithWriteId(s, effects, s.grant)
+  send(s, effects, 'release', { ...claim, ...(successor !== undefined && { successor }) })
 }
 
 function releaseSettled(
@@ -812,7 +914,7 @@ function releaseSettled(
   const untilMs = ending?.releaseUntilMs
   if (!grant || untilMs === undefined) return
   if (input.type === 'failed') {
-    s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + Math.min(s.settings.retryIntervalMs, farewellPauseMs))
+    s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + Math.min(s.settings.retryIntervalMs, releaseRetryIntervalMs))
     if (s.tryAtMs < untilMs) return
     effects.push({ type: 'release-failed', error: input.error })
   } else if (input.type === 'answer' && !input.outcome.ok) {
@@ -822,9 +924,9 @@ function releaseSettled(
     const adoptions = grant.adoptions + 1
     if (own && isCloned(s, record)) {
       disown(s, effects, record)
-    } else if (own && s.nowMs < untilMs && adoptions <= immediateTries) {
+    } else if (own && s.nowMs < untilMs && adoptions <= maxImmediateRetries) {
       s.grant = { ...grant, record, adoptions }
-      noteMark(s, record)
+      noteWriteId(s, record)
       s.tryAtMs = s.nowMs
       return
     }
@@ -838,7 +940,8 @@ function finishEnding(s: MutableState, effects: Effects): void {
   const goesOn = s.settings.until === 'stopped' || s.settings.until === 'unanswered'
   if (ending.next === 'stop' || !goesOn) return enterStopped(s, effects)
   if (ending.voluntary) effects.push({ type: 'stepped-down' })
-  s.cooldownUntilMs = s.nowMs + ending.cooldownMs
+  const leastMs = ending.successor === undefined ? 0 : handOverMs(s.settings)
+  s.cooldownUntilMs = s.nowMs + Math.max(ending.cooldownMs, leastMs)
   enterStandby(s, effects)
 }
 
@@ -853,9 +956,9 @@ function stop(s: MutableState, effects: Effects): void {
   }
   if (s.phase === 'idle') return enterStopped(s, effects)
   if (s.phase !== 'standby' || s.stopUntilMs !== undefined) return
-  // A grant may be on its way. A short wait allows releasing it, so that others need not wait for it to expire.
+  // A grant may be in flight. A short wait allows releasing it, so that others need not wait for it to expire.
   const granting = s.settings.releaseOnStop && s.attempt !== undefined
-  s.stopUntilMs = granting ? s.nowMs + Math.min(usefulMs(s.settings), farewellCallMs) : s.nowMs
+  s.stopUntilMs = granting ? s.nowMs + Math.min(maxUsefulAgeMs(s.settings), releaseCallTimeoutMs) : s.nowMs
   s.tryAtMs = s.nowMs
 }
 
@@ -880,10 +983,11 @@ function enterStopped(s: MutableState, effects: Effects): void {
   effects.push({ type: 'stopped' })
 }
 
-function stepDown(s: MutableState, effects: Effects, cooldownMs: number): void {
-  if (s.phase === 'leading') return endLeadership(s, effects, 'released', cooldownMs)
+function stepDown(s: MutableState, effects: Effects, cooldownMs: number, successor?: string): void {
+  const reason = successor === undefined ? 'released' : 'handed-over'
+  if (s.phase === 'leading') return endLeadership(s, effects, reason, { cooldownMs, successor })
   if (s.phase === 'ending' && s.ending) {
-    s.ending = { ...s.ending, cooldownMs }
+    s.ending = { ...s.ending, cooldownMs, successor: successor ?? s.ending.successor }
     // A step-down already in progress resolves both calls.
     if (!s.ending.voluntary) effects.push({ type: 'stepped-down' })
     return
@@ -906,8 +1010,8 @@ function send(s: MutableState, effects: Effects, verb: Call['verb'], claim?: Acq
     renew: renewBoundMs(s),
     release: releaseBoundMs(s),
   }
-  const carry = verb === 'renew' ? s.carry : undefined
-  s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, carry }
+  const checkpoint = verb === 'renew' ? s.checkpoint : undefined
+  s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, checkpoint }
   effects.push({ type: 'call', call: { id: s.calls, verb, boundMs: bounds[verb], claim } as Call })
 }
 
@@ -917,21 +1021,21 @@ function cancel(s: MutableState, effects: Effects): void {
 }
 
 /** Identifies a grant by everything the store compares, so that the call cannot affect any other grant (I2). */
-function heldClaim(s: MutableState, { attempt, term, version }: LeaseRecord, mark: string): HeldClaim {
+function heldClaim(s: MutableState, { attempt, term, version }: LeaseRecord, writeId: string): HeldClaim {
   const { election, identity, leaseDurationMs } = s.settings
-  return { election, holder: identity, attempt, term, version, leaseDurationMs, mark }
+  return { election, holder: identity, attempt, term, version, leaseDurationMs, writeId }
 }
 
 /**
- * A claim on the own grant. Its write id is remembered, because the record may show it before the answer, or without
- * one.
+ * A claim on this elector's grant. Its write id is remembered, because a record may show that id before the answer
+ * arrives, or without any answer.
  */
-function markedClaim(s: MutableState, effects: Effects, { record }: Grant): HeldClaim {
-  const mark = effects.freshName()
+function claimWithWriteId(s: MutableState, effects: Effects, { record }: Grant): HeldClaim {
+  const writeId = effects.freshName()
   s.own = s.own.map((own) =>
-    own.id === record.attempt ? { ...own, sent: [...own.sent.slice(1 - sentMarksLimit), mark] } : own,
+    own.id === record.attempt ? { ...own, sent: append(own.sent, writeId, sentWriteIdsLimit) } : own,
   )
-  return heldClaim(s, record, mark)
+  return heldClaim(s, record, writeId)
 }
 
 /**
@@ -941,25 +1045,25 @@ function markedClaim(s: MutableState, effects: Effects, { record }: Grant): Held
 function renewBoundMs(s: MutableState): number {
   const { settings, grant } = s
   const leftMs = deadlineOf(s) - heldNow(s)
-  const retryMs = settings.retryIntervalMs * (grant ? shareOf(settings, grant.validForMs) : 1)
-  const usualMs = s.answeredInMs * slowerBy
+  const retryMs = settings.retryIntervalMs * (grant ? grantedFraction(settings, grant.validForMs) : 1)
+  const usualMs = s.answeredInMs * slowCallFactor
   if (!grant?.failures) return Math.max(leftMs / 2, Math.min(leftMs - retryMs / 2, usualMs))
   return Math.min(leftMs, Math.max(retryMs, leftMs - retryMs, usualMs))
 }
 
 /** The maximum age at which a grant is still useful, because there is time left to renew it. */
-function usefulMs({ renewDeadlineMs, retryIntervalMs }: Settings): number {
+function maxUsefulAgeMs({ renewDeadlineMs, retryIntervalMs }: ElectionSettings): number {
   return renewDeadlineMs - retryIntervalMs
 }
 
 /** How long to keep trying to release a lease. */
-function releaseTimeoutOf({ leaseDurationMs }: Settings): number {
-  return Math.min(leaseDurationMs / 3, farewellMs)
+function releaseTimeoutOf({ leaseDurationMs }: ElectionSettings): number {
+  return Math.min(leaseDurationMs / 3, releaseTimeoutMs)
 }
 
 /** Leaves time for two tries, unless answers take longer. */
 function releaseBoundMs({ settings, answeredInMs }: MutableState): number {
-  return Math.min(farewellCallMs, Math.max(releaseTimeoutOf(settings) / 2, answeredInMs * slowerBy))
+  return Math.min(releaseCallTimeoutMs, Math.max(releaseTimeoutOf(settings) / 2, answeredInMs * slowCallFactor))
 }
 
 /**
@@ -970,9 +1074,9 @@ function contenderBoundMs(s: MutableState, verb: 'read' | 'acquire'): number {
   const { settings, view } = s
   const { retryIntervalMs } = settings
   const giveUpInMs = answerDueMs(s) - s.nowMs
-  const mostMs = Math.min(usefulMs(settings), giveUpInMs > 0 ? giveUpInMs : Infinity)
-  const attempt = repeatable(s)
-  if (!attempt && view) return Math.min(mostMs, Math.max(2 * retryIntervalMs, s.answeredInMs * slowerBy))
+  const mostMs = Math.min(maxUsefulAgeMs(settings), giveUpInMs > 0 ? giveUpInMs : Infinity)
+  const attempt = repeatableAttempt(s)
+  if (!attempt && view) return Math.min(mostMs, Math.max(2 * retryIntervalMs, s.answeredInMs * slowCallFactor))
   const sinceMs = attempt ? heldNow(s) - attempt.firstSentAtMs : 0
   const leftMs = mostMs - sinceMs - (verb === 'acquire' ? retryIntervalMs : 0)
   return Math.min(mostMs, Math.max(retryIntervalMs, leftMs))
@@ -984,6 +1088,6 @@ function heldNow(s: MutableState): number {
   return s.nowMs + s.sleptMs
 }
 
-function jittered(effects: Effects, ms: number): number {
+function withJitter(effects: Effects, ms: number): number {
   return ms * (0.5 + effects.chance())
 }

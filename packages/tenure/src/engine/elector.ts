@@ -1,8 +1,9 @@
+/* oxlint-disable no-unused-private-class-members -- this rule misses uses in nested classes; the compiler does not */
 import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
 import { processName } from '@tenure/internal/process-name'
 import { systemClock, type Clock, type Timer } from '../common/clock.ts'
-import { Driver, type InputBody } from './driver.ts'
+import { Driver, type DriverHost, type InputBody } from './driver.ts'
 import {
   beliefEndOf,
   canWriteCheckpoint,
@@ -12,15 +13,17 @@ import {
   type Call,
   type Effect,
   type ElectionState,
+  type KnownLease,
   type Moment,
-  type Settings,
+  type ElectionSettings,
 } from './election-state.ts'
 import { isHeldByOther } from './election.ts'
+import { guardFor, type ElectorGuard, type ReleaseOnCrashOptions } from './guard/elector-guard.ts'
 import { ElectionLog, type LogHistory } from './election-log.ts'
-import { fullName, type LeadershipLostError, TenureError } from '../common/errors.ts'
+import { fullName, invalidOption, type LeadershipLostError, TenureError } from '../common/errors.ts'
 import { EventQueue, originOf, type ElectionEvent, type EventBody, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
-import { isEndByRequest, Leadership, type LeadershipHost } from './leadership.ts'
+import { isAbortOfTerm, Leadership, type LeadershipHost } from './leadership.ts'
 import type { LeaseRecord, LeaseStore, Metadata } from './lease-store.ts'
 import type { Log } from '../log/log.ts'
 import { checkName } from '../common/names.ts'
@@ -35,20 +38,30 @@ import {
   copyMetadata,
 } from './check-values.ts'
 import { checkOptions, type OptionNames } from '../common/check-options.ts'
+import { checkPresence, presenceNames, type PresenceOptions } from './members/check-presence.ts'
+import { Presence } from './members/presence.ts'
 import { SleepMeter, type SleepListener } from './sleep-meter.ts'
-import { callStore, checkFound, type Answer } from './store-calls.ts'
+import { callStore, checkFound, type StoreAnswer } from './store-calls.ts'
 import { checkDuration, timingNames, timingsOf, type TimingOptions } from './timings.ts'
+import { PreferenceSource, preferenceNames, preferenceSettings, type PreferenceOptions } from './ask-preference.ts'
+import type { PreferenceAnswer } from './preference.ts'
 
 /** Options of an {@link Elector}. Only `store` and `election` are required. */
-export interface ElectorOptions extends TimingOptions {
+export interface ElectorOptions extends TimingOptions, PreferenceOptions, PresenceOptions {
   readonly store: LeaseStore
   readonly election: string
   /** Default: the host name, the process id, and a random suffix. */
   readonly identity?: string | undefined
-  /** Visible to others while this elector leads. */
+  /** A JSON object that other processes see in the record while this elector leads. Default: empty. */
   readonly metadata?: Metadata | undefined
   /** Whether `stop()` releases the lease, so that others need not wait for it to expire. Default: true. */
   readonly releaseOnStop?: boolean | undefined
+  /**
+   * Whether a guard process releases the lease as soon as this process has crashed, so that others need not wait for it
+   * to expire. Use it only for work that ends with the process. Do not use it for work in child processes, or for work
+   * that a server continues after its client has died. Linux only. Default: false.
+   */
+  readonly releaseOnCrash?: boolean | ReleaseOnCrashOptions | undefined
   /** How long `stop()` and `stepDown()` wait for work to settle. Default: 30 s. */
   readonly drainTimeoutMs?: number | undefined
   readonly clock?: Clock | undefined
@@ -59,6 +72,20 @@ export interface ElectorOptions extends TimingOptions {
    */
   readonly log?: Log | false | undefined
 }
+
+/** Options of `stepDown`. */
+export interface StepDownOptions {
+  /** How long this elector stays out of the election afterwards. Default: one lease duration. */
+  readonly cooldownMs?: number | undefined
+  /**
+   * The identity of the candidate that should lead next. It contends at once, even during its own cooldown, while the
+   * others wait for one retry interval, or two where the store cannot watch. Default: nobody in particular.
+   */
+  readonly to?: string | undefined
+}
+
+/** The names of {@link StepDownOptions}. */
+const stepDownNames: OptionNames<StepDownOptions> = { cooldownMs: true, to: true }
 
 /** Options of `start`. */
 export interface StartOptions {
@@ -75,29 +102,34 @@ export interface StartOptions {
   readonly until?: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused' | undefined
 }
 
-/** The names of {@link ElectorOptions} that do not depend on the election. */
-export const candidateNames: OptionNames<Omit<ElectorOptions, 'election'>> = {
+/** The names of {@link ElectorOptions} that do not concern one election. */
+export const candidateNames: OptionNames<Omit<ElectorOptions, 'election' | keyof PresenceOptions>> = {
   store: true,
   identity: true,
   ...timingNames,
   metadata: true,
   releaseOnStop: true,
+  releaseOnCrash: true,
   drainTimeoutMs: true,
+  ...preferenceNames,
   clock: true,
   observer: true,
   log: true,
 }
 
 /** The names of {@link ElectorOptions}. */
-export const electorNames: OptionNames<ElectorOptions> = { election: true, ...candidateNames }
+export const electorNames: OptionNames<ElectorOptions> = { election: true, ...candidateNames, ...presenceNames }
 
 const keptErrors = 3
-/** How much later than requested a timer may start. */
+/**
+ * The longest time that setting a timer may take. If the process was paused for longer in between, the timer would
+ * fire late and is set again.
+ */
 const lateTimerMs = 5
 /** The longest delay between a store's first answer and its diagnostics. */
-const longestLullMs = 1_000
+const maxDiagnosticsDelayMs = 1_000
 
-interface Waiter {
+interface LeadershipWaiter {
   resolve(leadership: Leadership): void
   reject(reason: unknown): void
 }
@@ -123,6 +155,10 @@ export class Elector {
   readonly #log: ElectionLog
   readonly #sleep: SleepMeter
   readonly #driver: Driver
+  readonly #guard: ElectorGuard | undefined
+  /** Undefined if this process has no preference that can change. */
+  readonly #preference: PreferenceSource | undefined
+  readonly #presence: Presence | undefined
   #timer: Timer | undefined
   #flight: { controller: AbortController; timer: Timer; turn: { timer: Timer; send(): void } | undefined } | undefined
   /** Whether a lease has expired here since the last call of a campaign. */
@@ -131,10 +167,10 @@ export class Elector {
   #examination: { timer: Timer; controller: AbortController } | undefined
   #leadership: Leadership | undefined
   #work = 0
-  #waiters: Set<Waiter> | undefined
+  #waiters: Set<LeadershipWaiter> | undefined
   #queues: Set<EventQueue> | undefined
   #errors: { atMs: number; error: unknown }[] | undefined
-  #carry: { text: string; resolve(): void; reject(reason: unknown): void } | undefined
+  #checkpoint: { text: string; resolve(): void; reject(reason: unknown): void } | undefined
   #stepDowns: (() => void)[] | undefined
   #stopped: { promise: Promise<void>; resolve(): void } | undefined
   #releaseError: unknown
@@ -145,7 +181,7 @@ export class Elector {
    * Receives each event after the observer. A style listens here, so that it does not count as an observer. @internal
    */
   onEvent: ((event: ElectionEvent) => void) | undefined
-  readonly #reign: LeadershipHost & SleepListener
+  #leadershipHost: (LeadershipHost & SleepListener) | undefined
 
   constructor(options: ElectorOptions) {
     checkOptions('Elector', options, electorNames)
@@ -159,6 +195,8 @@ export class Elector {
     checkClock(options.clock)
     checkObserver(options.observer)
     checkLog(options.log)
+    const preference = preferenceSettings(options, timings.retryIntervalMs)
+    this.#guard = guardFor(options.releaseOnCrash, options.store)
     this.#store = options.store
     this.#clock = options.clock ?? systemClock
     this.#observer = options.observer
@@ -172,30 +210,65 @@ export class Elector {
       isObserved: options.observer?.onEvent !== undefined,
       hasTerms: options.store.terms,
     })
-    this.#reign = this.#makeReign(timings.leaseDurationMs)
-    const settings: Settings = {
+    this.#preference = preference.asks ? new PreferenceSource(options, this) : undefined
+    const settings: ElectionSettings = {
       ...timings,
       election: this.election,
       identity: this.identity,
       metadata: copyMetadata(metadata),
       drainTimeoutMs,
       releaseOnStop,
+      ...preference,
       canWatch: options.store.watch !== undefined,
+      readsFirst: options.store.readsFirst ?? false,
       terms: options.store.terms,
       until: 'stopped',
     }
-    const host = {
-      moment: () => this.#moment(),
-      perform: (effect: Effect) => this.#perform(effect),
-      wakeAt: (atMs: number | undefined) => this.#wakeAt(atMs),
-      settled: () => this.#afterInput(),
+    const offer = checkPresence(options, settings)
+    if (offer) {
+      this.#presence = new Presence({
+        ...offer,
+        store: this.#store,
+        group: this.election,
+        identity: this.identity,
+        leaseDurationMs: settings.leaseDurationMs,
+        driftRatio: settings.driftRatio,
+        releaseOnCrash: options.releaseOnCrash,
+        clock: this.#clock,
+        createElector: (seat) => new Elector(seat),
+        onProblem: (error) => this.#emit({ type: 'error', error }),
+        survey: {
+          retryIntervalMs: settings.retryIntervalMs,
+          phase: () => this.#state.phase,
+          term: () => (this.#state.phase === 'leading' ? this.#state.grant?.record.term : undefined),
+          onNewerGeneration: (newer) => this.#dispatch({ type: 'members', newer }),
+          onHandOverRequest: (to) => {
+            this.stepDown({ to }).catch((error: unknown) => this.#emit({ type: 'error', error }))
+          },
+        },
+      })
     }
-    this.#driver = new Driver(host, { state: initialState(settings), wakeAtMs: undefined, flight: undefined })
+    this.#driver = new Driver(new Elector.#DriverHost(this), {
+      state: initialState(settings),
+      wakeAtMs: undefined,
+      flight: undefined,
+    })
   }
 
   /** Starts campaigning. An elector can be started only once. Create another one to campaign again after `stop()`. */
   start(options: StartOptions = {}): void {
     checkOptions('start()', options, { signal: true, until: true })
+    this.#start(options)
+  }
+
+  /**
+   * Tries to acquire the lease once, knowing what this process has observed of it, and stops after a loss. @internal
+   */
+  tryOnce(known: KnownLease): void {
+    this.#start({ until: 'refused' }, known)
+  }
+
+  #start(options: StartOptions, known?: KnownLease): void {
     if (this.#state.phase !== 'idle') {
       throw new TenureError(
         'ALREADY_STARTED',
@@ -207,15 +280,20 @@ export class Elector {
     checkOneOf('until', until, ['stopped', 'unanswered', 'lost', 'busy', 'refused'])
     this.#driver.state = { ...this.#state, settings: { ...this.#state.settings, until } }
     if (signal?.aborted) return void this.stop()
-    const onAbort = () => void this.stop()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    this.#forgetSignal = () => signal?.removeEventListener('abort', onAbort)
+    if (signal) this.#stopOn(signal)
     this.#log.open()
-    this.#dispatch({ type: 'start' })
+    this.#log.advise(this.#guard?.start())
+    this.#dispatch({ type: 'start', known })
+  }
+
+  #stopOn(signal: AbortSignal): void {
+    const onAbort = () => void this.stop()
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.#forgetSignal = () => signal.removeEventListener('abort', onAbort)
   }
 
   /**
-   * Whether this elector leads now, according to the clock. If its lease is over, the leadership's signal has been
+   * Whether this elector leads now, according to the clock. If its lease has expired, the leadership's signal has been
    * aborted before this returns.
    */
   isLeader(): boolean {
@@ -229,14 +307,17 @@ export class Elector {
     return leadsAt(this.#state, this.#heldMs())
   }
 
-  /** The last record seen, even if it is released. Undefined before the first record and after it was deleted. */
+  /**
+   * The last record seen, even if it was released. Undefined before the first record was seen and after the record was
+   * deleted.
+   */
   leader(): LeaseRecord | undefined {
     return this.#state.grant?.record ?? this.#state.view?.record
   }
 
   /**
    * Resolves with the current or the next leadership. Rejects when the elector stops or `signal` aborts. With `until:
-   * 'busy'` or `until: 'refused'`, it rejects with `BUSY` or with the error of the failed try.
+   * 'busy'` or `until: 'refused'`, it rejects with `BUSY` or with the error from the failed try.
    */
   async waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
     checkOptions('waitForLeadership()', options, { signal: true })
@@ -254,7 +335,7 @@ export class Elector {
         signal?.removeEventListener('abort', onAbort)
         outcome()
       }
-      const waiter: Waiter = {
+      const waiter: LeadershipWaiter = {
         resolve: (leadership) => settle(() => resolve(leadership)),
         reject: (reason) => settle(() => reject(reason)),
       }
@@ -296,22 +377,30 @@ export class Elector {
       nowMs,
       heldMs: nowMs + this.#sleep.sleptMs(nowMs),
       pendingWork: this.#work,
+      guard: this.#guard?.status,
+      seat: this.#presence?.seat,
       errors: this.#errors ?? [],
     })
   }
 
   /**
    * Gives up leadership after its work has settled, and stays out of the election for `cooldownMs` (default: one lease
-   * duration). Resolves when the lease is released, or when it is left to expire because work did not settle.
+   * duration). With `to`, the release names the candidate that should lead next. Resolves when the lease is released,
+   * or when it is left to expire because work did not settle. If this elector does not lead, it only stays out.
    */
-  async stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
-    checkOptions('stepDown()', options, { cooldownMs: true })
+  async stepDown(options: StepDownOptions = {}): Promise<void> {
+    checkOptions('stepDown()', options, stepDownNames)
+    const { to: successor } = options
     const cooldownMs = options.cooldownMs ?? this.#state.settings.leaseDurationMs
     checkDuration('cooldownMs', cooldownMs)
+    if (successor !== undefined) checkName('to', successor)
+    if (successor === this.identity) {
+      throw invalidOption('to', successor, 'it must name another candidate, because this one steps down')
+    }
     if (this.#state.phase === 'stopped' || this.#state.phase === 'idle') return
     await new Promise<void>((resolve) => {
       ;(this.#stepDowns ??= []).push(resolve)
-      this.#dispatch({ type: 'step-down', cooldownMs })
+      this.#dispatch({ type: 'step-down', cooldownMs, successor })
     })
   }
 
@@ -364,10 +453,10 @@ export class Elector {
    */
   resumeFrom(original: Elector): void {
     this.#driver.state = { ...original.#state, work: 0 }
+    for (const attempt of original.#guard?.registered ?? []) this.#guard?.registered.add(attempt)
     const { phase, flight, watch, grant } = this.#state
     if (phase === 'leading' && grant) {
-      this.#leadership = new Leadership(this.#reign, grant.record.term)
-      this.#sleep.watchFor(this.#reign)
+      this.#leadership = this.#beginTerm(grant.record.term)
     }
     const error = new TenureError('BACKEND_UNAVAILABLE', 'The connection was lost.', { retryable: true })
     if (flight) this.#dispatch({ type: 'failed', call: flight.id, error })
@@ -396,15 +485,23 @@ export class Elector {
       sleptMs: this.#sleep.sleptMs(nowMs),
       fresh: () => clock.randomId(),
       chance: () => clock.random(),
+      ask: () => this.#ask(),
     }
+  }
+
+  #ask(): PreferenceAnswer {
+    const { priority } = this.#state.settings
+    return this.#preference?.ask() ?? { eligible: true, priority, progressedAtMs: -Infinity }
   }
 
   #afterInput(): void {
     // While work winds down, the deadline passes without an `ended` effect that would drop the checkpoint.
     const { phase } = this.#state
-    if (this.#carry && phase !== 'leading' && !canWriteCheckpoint(this.#state, this.#heldMs())) {
-      this.#dropCarry(this.#leadership?.loss)
+    if (this.#checkpoint && phase !== 'leading' && !canWriteCheckpoint(this.#state, this.#heldMs())) {
+      this.#dropCheckpoint(this.#leadership?.loss)
     }
+    this.#guard?.stepped(this.#state)
+    this.#presence?.report({ eligible: this.#state.preference.eligible })
     this.onStep?.()
   }
 
@@ -438,8 +535,8 @@ export class Elector {
         return this.#begin(effect.record)
       case 'ended':
         return this.#end(effect.reason)
-      case 'carried':
-        return this.#carried(effect.text)
+      case 'checkpoint-written':
+        return this.#checkpointWritten(effect.text)
       case 'stepped-down':
         return this.#resolveStepDowns()
       case 'stopped':
@@ -467,26 +564,34 @@ export class Elector {
       this.#failed(call, error, startedAtMs)
     })
     const startedAtMs = this.#clock.monotonicMs()
-    const send = () =>
+    const transmit = () =>
       void callStore(this.#store, this.election, call, controller).then(
         (answer) => this.#answered(call, answer, startedAtMs),
         (error: unknown) => {
           if (!this.#driver.lands(call.id)) return
           this.#endFlight()
           this.#failed(call, error, startedAtMs)
-          this.#examineSoon()
+          this.#diagnoseSoon()
         },
       )
+    const send = () => {
+      const arming = this.#guard?.sending(call, this.#state.highestTerm)
+      if (arming) void arming.then(() => this.#driver.flight === call.id && transmit())
+      else transmit()
+    }
     // The event loop takes a turn between a loss and the next campaign. Otherwise, with a store that answers without
-    // I/O, work that blocks the loop for longer than the lease would lose and win again forever before any other timer
-    // fires.
+    // I/O, an elector whose work blocks the loop for longer than the lease would lose and win again forever before any
+    // other timer fires.
     const isNext = this.#hasExpired && this.#state.phase === 'standby'
     if (isNext) this.#hasExpired = false
     this.#flight = { controller, timer, turn: isNext ? { timer: this.#clock.setTimer(0, send), send } : undefined }
     if (!isNext) send()
   }
 
-  /** Without this, a call that still waits for its turn would make `stop()` hang on a clock that nobody advances. */
+  /**
+   * Without this, a call that waits for the next turn of the event loop would make `stop()` hang on a fake clock that
+   * is not advanced.
+   */
   #sendNow(): void {
     const turn = this.#flight?.turn
     if (!this.#flight || !turn) return
@@ -501,12 +606,15 @@ export class Elector {
     this.#report(call.verb, 'failed', startedAtMs)
   }
 
-  #answered(call: Call, answer: Answer, startedAtMs: number): void {
+  #answered(call: Call, answer: StoreAnswer, startedAtMs: number): void {
     if (!this.#driver.lands(call.id)) return
     this.#endFlight()
-    if (answer.outcome) this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
-    else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
-    // Comes last, because a listener may call back in and must find the call completed.
+    if (answer.outcome) {
+      this.#guard?.answered(call, answer.outcome)
+      this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
+    }
+    if (!answer.outcome) this.#dispatch({ type: 'found', call: call.id, record: answer.record })
+    // This comes last, because a listener may call back into the elector and must find the call completed.
     this.#log.answered({
       isWrite: call.verb !== 'read',
       // A store without terms cannot show who holds a lease, so its refusals must count as good answers.
@@ -514,7 +622,9 @@ export class Elector {
       isHeld: isHeldByOther(this.#state),
     })
     this.#report(call.verb, answer.outcome?.ok === false ? 'refused' : 'ok', startedAtMs)
-    this.#examineSoon()
+    // After the first answer, so that the election comes first, and not at all while the store is down.
+    if (!this.#stopped) this.#presence?.start()
+    this.#diagnoseSoon()
   }
 
   /** Ends the pending call. Without a reason, the call was answered. */
@@ -559,10 +669,10 @@ export class Elector {
    * first answer, when usually no other call is in flight, so that it can share the connection. A campaign that ends
    * immediately skips it.
    */
-  #examineSoon(): void {
+  #diagnoseSoon(): void {
     if (!this.#store.examine || this.#examination || this.#stopped) return
     const controller = new AbortController()
-    const inMs = Math.min(longestLullMs, this.#state.settings.retryIntervalMs / 2)
+    const inMs = Math.min(maxDiagnosticsDelayMs, this.#state.settings.retryIntervalMs / 2)
     const timer = this.#clock.setTimer(inMs, () => void this.#examine(controller))
     this.#examination = { timer, controller }
   }
@@ -578,38 +688,45 @@ export class Elector {
   }
 
   #begin(record: LeaseRecord): void {
-    const leadership = new Leadership(this.#reign, record.term)
+    if (this.#preference) this.#preference.progressedAtMs = -Infinity
+    const leadership = this.#beginTerm(record.term)
     this.#leadership = leadership
-    this.#sleep.watchFor(this.#reign)
     this.#emit({ type: 'elected', term: record.term, record })
     for (const waiter of this.#waiters ?? []) waiter.resolve(leadership)
   }
 
-  #end(reason: LeadershipLostError['reason']): void {
-    if (reason === 'expired') this.#hasExpired = true
-    this.#sleep.forget(this.#reign)
-    const loss = this.#leadership?.end(reason)
-    if (loss) this.#log.ended(loss)
-    this.#dropCarry(loss)
+  #beginTerm(term: number): Leadership {
+    // Created on demand, because most candidates never lead.
+    const host = (this.#leadershipHost ??= new Elector.#LeadershipHost(this))
+    this.#sleep.watchFor(host)
+    return new Leadership(host, term)
   }
 
-  /** Ends a leadership whose lease is over before any timer could do so. */
+  #end(reason: LeadershipLostError['reason']): void {
+    if (reason === 'expired') this.#hasExpired = true
+    if (this.#leadershipHost) this.#sleep.forget(this.#leadershipHost)
+    const loss = this.#leadership?.end(reason)
+    if (loss) this.#log.ended(loss)
+    this.#dropCheckpoint(loss)
+  }
+
+  /** Ends a leadership whose lease has expired before any timer could do so. */
   #endOverdue(): void {
     if (this.#leadership?.loss) return
     this.#dispatch({ type: 'wake' })
-    // Inside a step, that input only waits in the queue. The signal must abort before that.
+    // If this runs inside a step, the input above is only queued. End the leadership now, so that its signal aborts.
     this.#leadership?.end('expired')
   }
 
-  #dropCarry(loss: unknown): void {
-    this.#carry?.reject(loss)
-    this.#carry = undefined
+  #dropCheckpoint(loss: unknown): void {
+    this.#checkpoint?.reject(loss)
+    this.#checkpoint = undefined
   }
 
-  #carried(text: string): void {
-    if (this.#carry?.text !== text) return
-    this.#carry.resolve()
-    this.#carry = undefined
+  #checkpointWritten(text: string): void {
+    if (this.#checkpoint?.text !== text) return
+    this.#checkpoint.resolve()
+    this.#checkpoint = undefined
   }
 
   #resolveStepDowns(): void {
@@ -626,8 +743,11 @@ export class Elector {
     for (const waiter of this.#waiters ?? []) waiter.reject(this.#stoppedError())
     for (const queue of this.#queues ?? []) queue.end()
     this.#log.close()
+    this.#guard?.stop()
     void this.stop()
-    this.#stopped?.resolve()
+    // The seat is released last: this process is a member for as long as it holds anything else.
+    if (this.#presence) void this.#presence.stop().finally(() => this.#stopped?.resolve())
+    else this.#stopped?.resolve()
   }
 
   #stoppedError(): unknown {
@@ -656,7 +776,8 @@ export class Elector {
   #report(verb: Call['verb'], result: 'ok' | 'refused' | 'failed', startedAtMs: number): void {
     if (!this.#observer?.onCall) return
     const durationMs = this.#clock.monotonicMs() - startedAtMs
-    const report = { ...originOf(this), verb, result, durationMs }
+    const isPresent = this.#presence && this.#presence.seat !== undefined
+    const report = { ...originOf(this), verb, result, durationMs, isGuarded: this.#guard?.status.isArmed, isPresent }
     this.#contain(() => this.#observer?.onCall?.(report))
   }
 
@@ -675,59 +796,32 @@ export class Elector {
     this.#errors = [...(this.#errors ?? []).slice(1 - keptErrors), { atMs: this.#clock.wallMs(), error }]
   }
 
-  #makeReign(leaseDurationMs: number): LeadershipHost & SleepListener {
-    const isCurrent = (leadership: Leadership) => leadership === this.#leadership
-    const log = this.#log
-    return {
-      election: this.election,
-      namespace: this.namespace,
-      identity: this.identity,
-      leaseDurationMs,
-      get storeError() {
-        return log.storeError
-      },
-      onSleep: () => this.#dispatch({ type: 'wake' }),
-      leads: (leadership) => isCurrent(leadership) && this.isLeader(),
-      remainingMs: (leadership) => {
-        const leading = isCurrent(leadership) && this.#state.phase === 'leading'
-        return leading ? Math.max(0, deadlineOf(this.#state) - this.#heldMs()) : 0
-      },
-      drainMs: (leadership) => (isCurrent(leadership) ? Math.max(0, beliefEndOf(this.#state) - this.#heldMs()) : 0),
-      stalledMs: () => this.#sleep.stalledMs(deadlineOf(this.#state) - this.#state.sleptMs),
-      carry: (leadership) => (isCurrent(leadership) ? (this.#state.grant?.record.carry ?? '') : ''),
-      mayCarry: (leadership) => isCurrent(leadership) && canWriteCheckpoint(this.#state, this.#heldMs()),
-      setCarry: (leadership, text) => this.#setCarry(leadership, text),
-      track: (leadership, work) => this.#track(leadership, work),
-    }
-  }
-
-  /** Writes one checkpoint at a time, so that each caller learns its own outcome. */
-  async #setCarry(leadership: Leadership, text: string): Promise<void> {
+  async #setCheckpoint(leadership: Leadership, text: string): Promise<void> {
     if (!this.#store.terms) {
       throw new TenureError(
         'TERMS_REQUIRED',
         `The store for "${fullName(this)}" keeps no lease record, so it cannot store a checkpoint.`,
       )
     }
-    while (this.#carry) await this.#settled(this.#carry)
-    leadership.throwUnlessCarrying()
+    while (this.#checkpoint) await this.#settled(this.#checkpoint)
+    leadership.throwUnlessWritable()
     await new Promise<void>((resolve, reject) => {
-      this.#carry = { text, resolve, reject }
-      this.#dispatch({ type: 'carry', text })
+      this.#checkpoint = { text, resolve, reject }
+      this.#dispatch({ type: 'checkpoint', text })
     })
   }
 
-  #settled(carry: { resolve(): void; reject(reason: unknown): void }): Promise<void> {
+  #settled(checkpoint: { resolve(): void; reject(reason: unknown): void }): Promise<void> {
     return new Promise((settle) => {
-      const { resolve, reject } = carry
-      carry.resolve = () => (resolve(), settle())
-      carry.reject = (reason) => (reject(reason), settle())
+      const { resolve, reject } = checkpoint
+      checkpoint.resolve = () => (resolve(), settle())
+      checkpoint.reject = (reason) => (reject(reason), settle())
     })
   }
 
   #track(leadership: Leadership, work: Promise<unknown>): void {
     const report = (cause: unknown) => {
-      if (isEndByRequest(cause, leadership)) return
+      if (isAbortOfTerm(cause, leadership)) return
       const inTerm = this.#store.terms ? ` in term ${leadership.term}` : ''
       const text = `Work of "${fullName(this)}"${inTerm} failed: ${messageOf(cause)}`
       this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
@@ -743,5 +837,109 @@ export class Elector {
     if (leadership !== this.#leadership || !active) throw leadership.loss ?? this.#stoppedError()
     this.#dispatch({ type: 'work', pending: ++this.#work })
     void settled.then(() => this.#dispatch({ type: 'work', pending: --this.#work }))
+  }
+
+  // Two small classes instead of objects with functions: a function for each method of each elector would take a third
+  // of an elector's memory.
+
+  static readonly #DriverHost = class implements DriverHost {
+    readonly #elector: Elector
+
+    constructor(elector: Elector) {
+      this.#elector = elector
+    }
+
+    moment(): Moment {
+      return this.#elector.#moment()
+    }
+
+    perform(effect: Effect): void {
+      this.#elector.#perform(effect)
+    }
+
+    wakeAt(atMs: number | undefined): void {
+      this.#elector.#wakeAt(atMs)
+    }
+
+    settled(): void {
+      this.#elector.#afterInput()
+    }
+  }
+
+  static readonly #LeadershipHost = class implements LeadershipHost, SleepListener {
+    readonly #elector: Elector
+
+    constructor(elector: Elector) {
+      this.#elector = elector
+    }
+
+    get election(): string {
+      return this.#elector.election
+    }
+
+    get namespace(): string | undefined {
+      return this.#elector.namespace
+    }
+
+    get identity(): string {
+      return this.#elector.identity
+    }
+
+    get leaseDurationMs(): number {
+      return this.#elector.#state.settings.leaseDurationMs
+    }
+
+    get storeError(): unknown {
+      return this.#elector.#log.storeError
+    }
+
+    onSleep(): void {
+      this.#elector.#dispatch({ type: 'wake' })
+    }
+
+    leads(leadership: Leadership): boolean {
+      return this.#isCurrent(leadership) && this.#elector.isLeader()
+    }
+
+    remainingMs(leadership: Leadership): number {
+      const elector = this.#elector
+      const leading = this.#isCurrent(leadership) && elector.#state.phase === 'leading'
+      return leading ? Math.max(0, deadlineOf(elector.#state) - elector.#heldMs()) : 0
+    }
+
+    drainMs(leadership: Leadership): number {
+      const elector = this.#elector
+      return this.#isCurrent(leadership) ? Math.max(0, beliefEndOf(elector.#state) - elector.#heldMs()) : 0
+    }
+
+    stalledMs(): number {
+      const elector = this.#elector
+      return elector.#sleep.stalledMs(deadlineOf(elector.#state) - elector.#state.sleptMs)
+    }
+
+    checkpoint(leadership: Leadership): string {
+      return this.#isCurrent(leadership) ? (this.#elector.#state.grant?.record.checkpoint ?? '') : ''
+    }
+
+    mayWriteCheckpoint(leadership: Leadership): boolean {
+      return this.#isCurrent(leadership) && canWriteCheckpoint(this.#elector.#state, this.#elector.#heldMs())
+    }
+
+    setCheckpoint(leadership: Leadership, text: string): Promise<void> {
+      return this.#elector.#setCheckpoint(leadership, text)
+    }
+
+    track(leadership: Leadership, work: Promise<unknown>): void {
+      this.#elector.#track(leadership, work)
+    }
+
+    progress(leadership: Leadership): void {
+      const preference = this.#elector.#preference
+      if (preference && this.#isCurrent(leadership)) preference.progressedAtMs = this.#elector.#clock.monotonicMs()
+    }
+
+    #isCurrent(leadership: Leadership): boolean {
+      return leadership === this.#elector.#leadership
+    }
   }
 }

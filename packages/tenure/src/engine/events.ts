@@ -1,3 +1,4 @@
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import type { LossReason } from '../common/errors.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
@@ -9,7 +10,10 @@ export interface Origin {
   readonly identity: string
 }
 
-/** An event that an elector reports. `gap` stands for events that a slow reader missed. */
+/**
+ * An event that an elector reports. `eligibility`: the answer from the option `eligible` has changed. `gap` represents
+ * events that a slow reader missed.
+ */
 export type ElectionEvent = Origin &
   (
     | { readonly type: 'new-leader'; readonly record: LeaseRecord }
@@ -17,6 +21,7 @@ export type ElectionEvent = Origin &
     | { readonly type: 'renewed'; readonly term: number; readonly record: LeaseRecord }
     | { readonly type: 'renew-failed'; readonly term: number; readonly failures: number; readonly error: unknown }
     | { readonly type: 'lost'; readonly term: number; readonly reason: LossReason }
+    | { readonly type: 'eligibility'; readonly eligible: boolean }
     | { readonly type: 'error'; readonly error: unknown }
     | { readonly type: 'gap'; readonly missed: number }
   )
@@ -31,6 +36,13 @@ export interface CallReport extends Origin {
   readonly verb: 'read' | 'acquire' | 'renew' | 'release'
   readonly result: 'ok' | 'refused' | 'failed'
   readonly durationMs: number
+  /**
+   * Whether a guard would release the lease if this process crashed after this call. Undefined without
+   * `releaseOnCrash`.
+   */
+  readonly isGuarded?: boolean | undefined
+  /** Whether this process held a seat among the members after this call. Undefined without `present`. */
+  readonly isPresent?: boolean | undefined
 }
 
 /**
@@ -63,10 +75,8 @@ const queueLimit = 256
 
 /** The queue of one `elector.events()` reader. It is bounded and counts the events it dropped. */
 export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefined> {
-  readonly #queue: ElectionEvent[] = []
+  readonly #queue = new AsyncQueue<ElectionEvent>('all')
   #missed = 0
-  #ended = false
-  #wakes: (() => void)[] = []
   readonly #onEnd: (queue: EventQueue) => void
 
   constructor(onEnd: (queue: EventQueue) => void) {
@@ -74,33 +84,31 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
   }
 
   push(event: ElectionEvent): void {
-    if (this.#ended) return
-    if (this.#queue.length < queueLimit) this.#queue.push(event)
+    if (this.#queue.isEnded) return
+    if (this.#queue.size < queueLimit) this.#queue.put(event)
     else this.#missed += 1
-    this.#wakeAll()
   }
 
   /** Ends the queue. Events that are already queued can still be read. */
   end(): void {
-    this.#ended = true
+    this.#queue.end()
     this.#onEnd(this)
-    this.#wakeAll()
   }
 
   async next(): Promise<IteratorResult<ElectionEvent, undefined>> {
     for (;;) {
-      const event = this.#queue.shift()
+      const event = this.#queue.take()
       if (event) {
         this.#closeGap(event)
         return { done: false, value: event }
       }
-      if (this.#ended) return { done: true, value: undefined }
-      await new Promise<void>((resolve) => this.#wakes.push(resolve))
+      if (this.#queue.isEnded) return { done: true, value: undefined }
+      await this.#queue.ready()
     }
   }
 
   async return(): Promise<IteratorResult<ElectionEvent, undefined>> {
-    this.#queue.length = 0
+    this.#queue.clear()
     this.end()
     return { done: true, value: undefined }
   }
@@ -109,14 +117,10 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
     return this
   }
 
-  #wakeAll(): void {
-    for (const wake of this.#wakes.splice(0)) wake()
-  }
-
-  /** The queue was full until now, so all missed events belong after its last event. */
+  /** Queues a `gap` event. The queue was full until now, so all missed events belong after its last event. */
   #closeGap(next: ElectionEvent): void {
     if (this.#missed === 0) return
-    this.#queue.push({ type: 'gap', missed: this.#missed, ...originOf(next) })
+    this.#queue.putLast({ type: 'gap', missed: this.#missed, ...originOf(next) })
     this.#missed = 0
   }
 }

@@ -1,8 +1,8 @@
 import { answerByClock } from './clock-signal.ts'
 import { invalidOption, LeadershipLostError, type LossReason } from '../common/errors.ts'
-import { carryLimitBytes } from './check-values.ts'
+import { checkpointLimitBytes } from './check-values.ts'
 
-/** What a leadership needs from the elector that created it. */
+/** The elector's functions that a leadership needs. */
 export interface LeadershipHost {
   readonly election: string
   readonly namespace?: string | undefined
@@ -13,13 +13,14 @@ export interface LeadershipHost {
   leads(leadership: Leadership): boolean
   remainingMs(leadership: Leadership): number
   drainMs(leadership: Leadership): number
-  /** How long this process did not run, if that is why its lease expired. Otherwise 0. */
+  /** How long this process was stalled, if that is why its lease expired. Otherwise 0. */
   stalledMs(): number
-  carry(leadership: Leadership): string
+  checkpoint(leadership: Leadership): string
   /** Whether a checkpoint that is set now can still reach the store. */
-  mayCarry(leadership: Leadership): boolean
-  setCarry(leadership: Leadership, text: string): Promise<void>
+  mayWriteCheckpoint(leadership: Leadership): boolean
+  setCheckpoint(leadership: Leadership, text: string): Promise<void>
   track(leadership: Leadership, work: Promise<unknown>): void
+  progress(leadership: Leadership): void
 }
 
 /**
@@ -32,22 +33,22 @@ export interface LeadershipHost {
 export class Leadership {
   /** The fencing token. Pass it to every resource that this leader writes to. */
   readonly term: number
-  readonly #reign: LeadershipHost
+  readonly #host: LeadershipHost
   #controller: AbortController | undefined
   #loss: LeadershipLostError | undefined
 
   /** @internal */
-  constructor(reign: LeadershipHost, term: number) {
-    this.#reign = reign
+  constructor(host: LeadershipHost, term: number) {
+    this.#host = host
     this.term = term
   }
 
   get election(): string {
-    return this.#reign.election
+    return this.#host.election
   }
 
   get identity(): string {
-    return this.#reign.identity
+    return this.#host.identity
   }
 
   /**
@@ -65,12 +66,13 @@ export class Leadership {
   }
 
   /**
-   * Whether this term leads now, according to the clock. If its lease is over, its signal has been aborted before this
-   * returns.
+   * Whether this term leads now, according to the clock. If its lease has expired, its signal has been aborted before
+   * this returns.
    */
   isLeader(): boolean {
-    // A re-elected elector reports the new leader shortly before its new leadership starts.
-    return this.#loss === undefined && this.#reign.leads(this)
+    // The elector may already lead in a new term while this leadership is still its current one, so check the loss as
+    // well.
+    return this.#loss === undefined && this.#host.leads(this)
   }
 
   /** Throws a {@link LeadershipLostError} unless this term leads now. */
@@ -82,42 +84,47 @@ export class Leadership {
    * Registers work that must settle before the lease is released. Its rejection is reported as an event, not thrown.
    */
   waitUntil(work: Promise<unknown>): void {
-    this.#reign.track(this, work)
+    this.#host.track(this, work)
+  }
+
+  /**
+   * Reports that the work makes progress. With the option `progressTimeoutMs`, a leader that does not call this for
+   * that long steps down. It costs almost nothing, so call it in every round of work.
+   */
+  progress(): void {
+    this.#host.progress(this)
   }
 
   /** The checkpoint: a small text that outlives this leadership. The next leader reads it here. */
-  get carry(): string {
-    return this.#reign.carry(this)
+  get checkpoint(): string {
+    return this.#host.checkpoint(this)
   }
 
   /**
    * Replaces the checkpoint and resolves once the store has saved it. After a rejection, it may or may not have been
    * saved. It can be set while leading, and by work that is winding down after `stop()` or `stepDown()`.
    */
-  async setCarry(text: string): Promise<void> {
-    if (typeof text !== 'string' || Buffer.byteLength(text) > carryLimitBytes || !text.isWellFormed()) {
-      throw invalidOption('carry', text, `it must be well-formed text of at most ${carryLimitBytes} bytes`)
+  async setCheckpoint(text: string): Promise<void> {
+    if (typeof text !== 'string' || Buffer.byteLength(text) > checkpointLimitBytes || !text.isWellFormed()) {
+      throw invalidOption('checkpoint', text, `it must be well-formed text of at most ${checkpointLimitBytes} bytes`)
     }
-    this.throwUnlessCarrying()
-    await this.#reign.setCarry(this, text)
+    this.throwUnlessWritable()
+    await this.#host.setCheckpoint(this, text)
   }
 
   /** @internal */
-  throwUnlessCarrying(): void {
-    if (!this.#reign.mayCarry(this)) throw this.#lossNow()
+  throwUnlessWritable(): void {
+    if (!this.#host.mayWriteCheckpoint(this)) throw this.#lossNow()
   }
 
-  /** The time until `isLeader()` turns false without a renewal. 0 once it has. */
+  /** The time until `isLeader()` turns false without a renewal. 0 once it has turned false. */
   remainingMs(): number {
-    return this.isLeader() ? this.#reign.remainingMs(this) : 0
+    return this.isLeader() ? this.#host.remainingMs(this) : 0
   }
 
-  /**
-   * The time until another process may lead at the earliest. After the signal has aborted, this is the time left to
-   * wind down.
-   */
+  /** The time until another process may lead. After the signal has aborted, this is the time left to wind down. */
   drainMs(): number {
-    return this.#reign.drainMs(this)
+    return this.#host.drainMs(this)
   }
 
   /** @internal */
@@ -134,10 +141,10 @@ export class Leadership {
 
   #lossBy(reason: LossReason): LeadershipLostError {
     const isExpired = reason === 'expired'
-    const stalledMs = isExpired ? this.#reign.stalledMs() : 0
+    const stalledMs = isExpired ? this.#host.stalledMs() : 0
     // The store can be the cause only if the lease was not renewed.
-    const cause = isExpired ? this.#reign.storeError : undefined
-    return new LeadershipLostError(this.election, this.term, reason, cause, this.#reign.namespace, stalledMs)
+    const cause = isExpired ? this.#host.storeError : undefined
+    return new LeadershipLostError(this.election, this.term, reason, cause, this.#host.namespace, stalledMs)
   }
 
   #lossNow(): LeadershipLostError {
@@ -150,7 +157,7 @@ export class Leadership {
  * Whether work rejected only because its signal aborted: with the loss of its own term, or with an AbortError caused by
  * that loss. Such work has not failed.
  */
-export function isEndByRequest(cause: unknown, { election, term }: Leadership): boolean {
+export function isAbortOfTerm(cause: unknown, { election, term }: Leadership): boolean {
   try {
     const reason = cause instanceof Error && cause.name === 'AbortError' ? cause.cause : cause
     return reason instanceof LeadershipLostError && reason.election === election && reason.term === term

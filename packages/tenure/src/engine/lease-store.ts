@@ -10,19 +10,17 @@
  * - Every write gives the record a version that no earlier write had.
  * - A refused call writes nothing. Before the store answers, a grant and a checkpoint are as durable as the store can
  *   make them.
- * - Names, metadata, and `carry` are returned exactly as they were given, and no two elections share a record.
+ * - Names, metadata, and `checkpoint` are returned exactly as they were given, and no two elections share a record.
  *
- * `storeConformance` of `tenure/conformance` tests these requirements.
+ * `storeConformance` of `@tenure/testing/conformance` tests these requirements.
  */
 
 /** A JSON value, as it may occur in {@link Metadata}. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue }
 
 /**
- * What a candidate publishes about itself. Others see it in the record while it leads.
- *
- * @example
- * const metadata: Metadata = { zone: 'az-a', version: '1.4.2' }
+ * Data that a candidate publishes about itself. Others see it in the record while it leads. @example const metadata:
+ * Metadata = { zone: 'az-a', version: '1.4.2' }
  */
 export type Metadata = { readonly [key: string]: JsonValue }
 
@@ -37,38 +35,47 @@ export interface LeaseRecord {
   readonly election: string
   /** Identity of the candidate that was granted `term`. */
   readonly holder: string
-  /** Unique to the acquire call that was granted. No two grants share one, even if they are of the same process. */
+  /** Unique to the acquire call that was granted. No two grants share an attempt, even grants of the same process. */
   readonly attempt: string
   /** The fencing token: a safe integer that rises with every grant. The first is at least 1. */
   readonly term: number
   readonly leaseDurationMs: number
-  /** Wall clock of the process that wrote it, in Unix milliseconds. For people only: no decision reads it. */
+  /** Wall clock of the process that wrote it, in Unix milliseconds. For display only: no decision depends on it. */
   readonly acquiredAt: number
-  /** Like `acquiredAt`, for the newest renewal. */
+  /**
+   * Wall clock of the process that wrote the newest renewal, in Unix milliseconds. For display only: no decision
+   * depends on it.
+   */
   readonly renewedAt: number
   /** True if nobody holds the lease: it was released, or the store has proof that its holder is gone. */
   readonly released: boolean
   readonly metadata: Metadata
   /** The checkpoint: a small text that survives handovers. Only the leader sets it. Initially empty. */
-  readonly carry: string
-  /** Opaque text, never empty; compared by equality. Differs after every write, even after a removal in between. */
+  readonly checkpoint: string
+  /** Opaque text, never empty, compared by equality. Differs after every write, even after a removal in between. */
   readonly version: string
   /**
-   * The write id: the `mark` of the claim that wrote this version, unchanged. It makes the text of every write differ,
-   * so that a version may be a hash of the text. It also lets a holder distinguish its own writes from those of a clone
-   * of its process. Undefined in records from releases without write ids.
+   * The id of the claim that wrote this version, unchanged. It makes the text of every write differ, so that a version
+   * may be a hash of the text. It also lets a holder distinguish its own writes from those of a clone of its process.
+   * Undefined in records of client-go, and where a store keeps no write ids.
    */
-  readonly mark?: string | undefined
+  readonly writeId?: string | undefined
   /**
-   * Only in a released record: the store knows that the lease expired and was not released by its holder. For people.
+   * In a released record, the identity of the candidate that its holder handed over to. Other candidates leave it a
+   * short time to take over. Cleared by the next grant. Undefined in all other records.
    */
-  readonly ranOut?: boolean | undefined
+  readonly successor?: string | undefined
+  /**
+   * True in a released record if the store knows that the lease expired and was not released by its holder. For display
+   * only.
+   */
+  readonly expired?: boolean | undefined
 }
 
 /** The result of {@link LeaseStore.look}. */
-export interface Look {
+export interface LeaseStatus {
   readonly record: LeaseRecord | undefined
-  /** The time left on the store's own clock. 0 if the lease is over, undefined if the store cannot judge it. */
+  /** The time left on the store's own clock. 0 if the lease has ended, undefined if the store has no clock for it. */
   readonly remainingMs: number | undefined
 }
 
@@ -91,8 +98,8 @@ export interface AcquireClaim {
    */
   readonly expiredVersion?: string
   readonly metadata: Metadata
-  /** The write id to keep in the record; see {@link LeaseRecord.mark}. The engine always sets it. */
-  readonly mark?: string | undefined
+  /** The write id to keep in the record; see {@link LeaseRecord.writeId}. The engine always sets it. */
+  readonly writeId?: string | undefined
 }
 
 /** The version of a record that does not exist. */
@@ -106,13 +113,18 @@ export interface HeldClaim {
   readonly term: number
   readonly version: string
   readonly leaseDurationMs: number
-  /** Only for `renew`: replaces the record's checkpoint. Without it, the checkpoint stays as it is. */
-  readonly carry?: string
-  /** The write id to keep in the record; see {@link LeaseRecord.mark}. The engine always sets it. */
-  readonly mark?: string | undefined
+  /** Replaces the record's checkpoint. Only `renew` uses it. If undefined, the checkpoint stays unchanged. */
+  readonly checkpoint?: string
+  /** Kept in the released record; see {@link LeaseRecord.successor}. Only `release` uses it. */
+  readonly successor?: string | undefined
+  /** The write id to keep in the record; see {@link LeaseRecord.writeId}. The engine always sets it. */
+  readonly writeId?: string | undefined
 }
 
-/** Limits a call. A store stops waiting when `signal` aborts, but what it had already sent may still be applied. */
+/**
+ * Limits a call. A store stops waiting when `signal` aborts, but a request that it has already sent may still be
+ * applied.
+ */
 export interface CallOptions {
   readonly signal: AbortSignal
   /** The time after which the signal aborts, for clients with their own timeout. Undefined for watches. */
@@ -142,8 +154,7 @@ export interface Granted {
 /**
  * The store refused the call, for certain, and wrote nothing. `record` is the current record, if there is one and the
  * store can read it. `highestTerm` is the highest term ever granted, at least the record's. The candidate learns it
- * here. `retryAfterMs` is how long the blocking lease still lasts, never more than that. It is set only if the store
- * knows.
+ * here. `retryAfterMs` is the time left on the blocking lease, or less. It is set only if the store knows it.
  */
 export interface Refused {
   readonly ok: false
@@ -153,7 +164,7 @@ export interface Refused {
 }
 
 /**
- * Identifies a released record to delete.
+ * Identifies the released record to delete.
  *
  * @example
  * const record = await store.read('import-2026', call)
@@ -164,8 +175,8 @@ export interface ForgetClaim {
   /** The version of the released record, as it was read. */
   readonly version: string
   /**
-   * Also deletes the highest term. Terms then start again at 1, and a resource that has seen a higher one refuses the
-   * next leaders. Default: false.
+   * Whether to delete the highest term as well. Terms then start again at 1, and a resource that has seen a higher one
+   * refuses the next leaders. Default: false.
    */
   readonly withTerm?: boolean | undefined
 }
@@ -173,7 +184,7 @@ export interface ForgetClaim {
 /** The answer to {@link LeaseStore.forget}. */
 export type Forgotten = { readonly ok: true } | Refused
 
-/** The answer of a store. An answer is definite. Everything uncertain is a rejected promise. */
+/** The answer from a store. An answer is definite. Everything uncertain is a rejected promise. */
 export type Outcome = Granted | Refused
 
 /** Which page of a listing to return. */
@@ -210,10 +221,17 @@ export interface LeaseStore {
   /** Whether terms are durable. Without them there is no fencing, and `lead` refuses the store. */
   readonly terms: boolean
   /**
-   * Where this store keeps its leases, if there are several such places whose elections may have the same names.
-   * Events, call reports, and explanations show it next to the election's name.
+   * The place where this store keeps its leases, if there are several such places in which elections may have the same
+   * name. Events, call reports, and explanations show it next to the election's name.
    */
   readonly namespace?: string
+  /**
+   * Whether this store must read an election before its first acquire. The engine then begins each campaign with a read
+   * and sends the acquire only if the lease is free. A holder counts its lease from the moment it called `acquire`.
+   * Without this option, the time for the read and for opening a connection would therefore be missing from the lease.
+   * Only for a store whose candidates observe expiry. Default: false.
+   */
+  readonly readsFirst?: boolean
   /** Returns the record, even if it is released, or undefined if there is none. */
   read(election: string, options: CallOptions): Promise<LeaseRecord | undefined>
   /**
@@ -223,13 +241,13 @@ export interface LeaseStore {
    * same holder is treated like that of any other candidate.
    *
    * Any other attempt is granted a new term if no term above `afterTerm` was ever granted and the record was never
-   * written, is released, has expired on the store's clock, or (for a store that cannot judge it) is at
-   * `expiredVersion`. A store that judges expiry itself frees nothing because of `expiredVersion`.
+   * written, is released, has expired on the store's clock, or (for a store that does not decide expiry) is at
+   * `expiredVersion`. A store that decides expiry itself frees nothing because of `expiredVersion`.
    *
    * A record that was deleted without a release counts as held. It counts as never written only if `afterTerm` is 0 and
    * the claim has no `expiredVersion`: if a candidate has seen a term and finds no record, the record was deleted. A
-   * store that judges expiry keeps the lease of a deleted record until it would have expired. Where the candidates
-   * judge expiry, only a claim with `expiredVersion` {@link absentVersion} can replace it. The highest term outlives
+   * store that decides expiry keeps the lease of a deleted record until it would have expired. Where the candidates
+   * decide expiry, only a claim with `expiredVersion` {@link absentVersion} can replace it. The highest term outlives
    * the record wherever the store allows it.
    *
    * Terms end at the last safe integer, or at the last one that the store can write exactly. After that nothing is
@@ -238,14 +256,15 @@ export interface LeaseStore {
   acquire(claim: AcquireClaim, options: CallOptions): Promise<Outcome>
   /**
    * Restarts the lease's duration, if holder, attempt, term, and version match. The lease then lasts as long as this
-   * claim asks for. A store may keep a longer duration that it has promised for the same term. A store that judges
+   * claim asks for. A store may keep a longer duration that it has promised for the same term. A store that decides
    * expiry refuses after the lease has expired. Only the duration, `renewedAt`, the write id, the version, and, if
-   * given, `carry` change. Nothing restores a deleted record.
+   * given, `checkpoint` change. Nothing restores a deleted record.
    */
   renew(claim: HeldClaim, options: CallOptions): Promise<Outcome>
   /**
    * Releases the lease, if holder, attempt, term, and version match. The record stays, with its term and its
-   * checkpoint.
+   * checkpoint, and with the claim's successor, if it has one, until the next grant. A store that cannot keep a
+   * successor drops it. Then only the preference is lost.
    */
   release(claim: HeldClaim, options: CallOptions): Promise<Outcome>
   /**
@@ -255,28 +274,34 @@ export interface LeaseStore {
    * the highest term stays. An observed store then counts the election as held for one more lease duration, like every
    * term without a record.
    *
-   * Rejects with `INVALID_REQUEST` if the term is to stay and the store cannot keep it apart from the record.
+   * Rejects with `INVALID_REQUEST` if the term is to stay but the store cannot keep it without the record.
    */
   forget?(claim: ForgetClaim, options: CallOptions): Promise<Forgotten>
-  /** Like `read`, with the time left of the lease if the store has a clock for it. For people: no decision uses it. */
-  look?(election: string, options: CallOptions): Promise<Look>
   /**
-   * Yields the current record and then each change, or undefined when there is no record. It may skip states, and
-   * safety does not depend on it: it only makes a takeover faster. It ends when the signal aborts.
+   * Returns the record, and the time left on its lease if the store has a clock for it. For display, and as a hint when a
+   * try is worthwhile. No grant depends on it.
+   */
+  look?(election: string, options: CallOptions): Promise<LeaseStatus>
+  /**
+   * Yields the current record and then each change, or undefined when there is no record. It may skip states. Safety
+   * does not depend on it: a watch only makes a takeover faster. It ends when the signal aborts.
    */
   watch?(election: string, options: WatchOptions): AsyncIterable<LeaseRecord | undefined>
   /**
-   * Lists the elections, page by page. This is for people and tools. Candidates do not need it. An election whose
+   * Lists the elections, page by page. This is for operators and tools. Candidates do not need it. An election whose
    * record exists from the first page to the last is listed. An election that is created, deleted, or changed in the
-   * meantime may be listed any number of times, or not at all. A record that cannot be read hides no other record.
+   * meantime may be listed any number of times, or never. A record that cannot be read hides no other record.
    */
   list?(page: ListOptions, options: CallOptions): Promise<ListPage>
   /**
-   * Finds what a candidate will be missing here, such as a permission, without changing anything. The engine calls it
-   * once, within a second of an elector's first answer, does not wait for it, and reports each diagnostic as an error.
-   * A store that cannot tell returns none.
+   * Finds problems that a candidate would have with this store, such as a missing permission, without changing
+   * anything. The engine calls it once, within a second of an elector's first answer, does not wait for it, and reports
+   * each diagnostic as an error. A store that cannot determine them returns an empty list.
    */
   examine?(election: string, options: CallOptions): Promise<readonly Error[]>
-  /** Closes what the store opened. It may be called repeatedly, and does not affect other handles to the same data. */
+  /**
+   * Closes everything that the store opened. It may be called repeatedly, and does not affect other handles to the same
+   * data.
+   */
   close?(): Promise<void>
 }

@@ -1,4 +1,12 @@
 import type { LeaseRecord } from './lease-store.ts'
+import {
+  expiresAtMs,
+  nothingObserved,
+  observeRecord,
+  pastOf,
+  versionKey,
+  type ObservedVersions,
+} from './observed-expiry.ts'
 
 /**
  * What changed in an election.
@@ -13,16 +21,16 @@ import type { LeaseRecord } from './lease-store.ts'
  */
 export type Change = 'state' | 'elected' | 'renewed' | 'released' | 'expired' | 'replaced' | 'deleted'
 
-/** What {@link observe} yields. */
+/** The observations that {@link observe} yields. */
 export interface Observation {
   /** The newest record. For `expired`, the record that expired. */
   readonly record: LeaseRecord | undefined
   readonly change: Change
-  /** The maximum time left of the lease, as seen from here. 0 if nobody leads. */
+  /** The maximum time left on the lease, as observed from this process. 0 if nobody leads. */
   readonly remainingMs: number
 }
 
-/** Where an observation comes from. */
+/** The source of an observation. */
 interface Source {
   /** True for a watch event, which may describe the past. An answer to a call is authoritative. */
   readonly watched?: boolean
@@ -30,16 +38,12 @@ interface Source {
   readonly remainingMs?: number | undefined
 }
 
-const remembered = 16
-
 /** Determines what changed between two observations of an election. The caller supplies the time. */
 export class ChangeDetector {
-  #record: LeaseRecord | undefined
-  #begun = false
+  #versions: ObservedVersions = nothingObserved
   /** Whether the end of the record's term has been observed. */
   #over = true
   #dueMs = Infinity
-  #keys: string[] = []
   /** How many observations showed something new. */
   count = 0
 
@@ -49,22 +53,24 @@ export class ChangeDetector {
   }
 
   get record(): LeaseRecord | undefined {
-    return this.#record
+    return this.#versions.view?.record
   }
 
   see(record: LeaseRecord | undefined, nowMs: number, source: Source = {}): Change | undefined {
-    const key = record ? `${record.version} ${record.released}` : ''
-    if (this.#begun && key === this.#keys.at(-1)) return undefined
-    const past = record && (this.#keys.includes(key) || record.term < (this.#record?.term ?? 0))
-    if (source.watched && past) return undefined
+    const { view } = this.#versions
+    if (view && keyOf(record) === keyOf(view.record)) return undefined
+    // Compare only with the current record, so that a record that was deleted and recreated with a lower term is
+    // still shown.
+    const known = { ...this.#versions, highestTerm: this.record?.term ?? 0 }
+    const { watched = false, remainingMs = Infinity } = source
+    if (watched && record && pastOf(known, record)) return undefined
     const change = this.#changeTo(record, nowMs)
-    this.#begun = true
-    this.#record = record
-    this.#keys = [...this.#keys.slice(1 - remembered), key]
+    // A lease without a duration is never observed to expire.
+    this.#versions = observeRecord(known, { record, watched, nowMs, ownDurationMs: Infinity })
     this.count += 1
     this.#over = !record || record.released
-    // A duration of 0 means that it is missing. Such a lease is never observed to expire.
-    if (record) this.#dueMs = record.leaseDurationMs > 0 ? nowMs + lengthOf(record, source) : Infinity
+    const dueMs = this.#versions.view ? expiresAtMs(this.#versions.view) : Infinity
+    if (record) this.#dueMs = dueMs === Infinity ? Infinity : Math.min(dueMs, nowMs + remainingMs)
     return change
   }
 
@@ -77,24 +83,24 @@ export class ChangeDetector {
 
   show(change: Change, nowMs: number): Observation {
     const remainingMs = Number.isFinite(this.dueMs) ? Math.max(0, this.dueMs - nowMs) : 0
-    return { record: this.#record, change, remainingMs }
+    return { record: this.record, change, remainingMs }
   }
 
   #changeTo(record: LeaseRecord | undefined, nowMs: number): Change | undefined {
-    const before = this.#record
-    if (!this.#begun) return 'state'
+    const before = this.record
+    if (!this.#versions.view) return 'state'
     if (!record) return 'deleted'
     const same = before?.term === record.term && before.holder === record.holder && before.attempt === record.attempt
     if (record.released) {
       // Each term ends only once.
       if (same && this.#over) return undefined
-      return record.ranOut || (same && nowMs >= this.#dueMs) ? 'expired' : 'released'
+      return record.expired || (same && nowMs >= this.#dueMs) ? 'expired' : 'released'
     }
     if (same) return 'renewed'
     return this.#over ? 'elected' : 'replaced'
   }
 }
 
-function lengthOf({ leaseDurationMs }: LeaseRecord, { remainingMs = leaseDurationMs }: Source): number {
-  return Math.min(leaseDurationMs, remainingMs)
+function keyOf(record: LeaseRecord | undefined): string | undefined {
+  return record && versionKey(record)
 }

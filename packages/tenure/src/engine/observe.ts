@@ -1,4 +1,6 @@
+import { callWithin } from '@tenure/internal/bound'
 import { callSafely } from '@tenure/internal/call-safely'
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock, type Timer } from '../common/clock.ts'
@@ -14,7 +16,7 @@ import { checkFound } from './store-calls.ts'
 
 /** Options of {@link observe}. */
 export interface ObserveOptions {
-  /** Aborting it ends the observation. Leaving the loop does, too. */
+  /** Aborting it ends the observation. Leaving the loop ends it as well. */
   readonly signal?: AbortSignal | undefined
   /** Called for each failed call. The store is then asked again with increasing delays. */
   readonly onError?: ((error: unknown) => void) | undefined
@@ -41,20 +43,20 @@ const names: OptionNames<ObserveOptions> = {
 const longestPauseMs = 10_000
 /** A watch that lasted this long may be reopened immediately. */
 const settledMs = 5_000
-/** A watch may go silent, so the store itself is also asked this often. */
+/** A watch may go silent, so the store is also read this often. */
 const quietMs = 30_000
-/** After a failed read, the next one follows after at most this long, even if the poll interval is longer. */
+/** After a failed read, the next one follows within this time, even if the poll interval is longer. */
 const soonMs = 1_000
-/** A Node timer can fire this much too early. */
+/** A Node timer can fire early by this much. */
 const earlyMs = 1
 const queueLimit = 64
 
 /**
  * Shows who leads an election, as it changes, without taking part. The first item is the current state. A store that
- * can be watched is watched; any other store is polled. A lease expires here as it does for a candidate: one version
- * was observed for its whole duration on this process's own clock, and the store then shows no newer version. So
- * `expired` is never early. It is late if the lease was first observed after it started and the store does not report
- * the time left. If the store does not answer, it is asked again for `timeoutMs`. After that the lease counts as
+ * supports watches is watched, and any other store is polled. A lease expires here as it does for a candidate: one
+ * version was observed for its whole duration on this process's own clock, and the store then shows no newer version.
+ * So `expired` is never early. It may be late if the lease was first observed after it started and the store does not
+ * report the time left. If the store does not answer, it is asked again for `timeoutMs`. After that the lease counts as
  * expired, and `renewed` follows if that was wrong.
  *
  * Errors do not end the observation. A slow reader misses changes but gets the newest state: at most 64 changes are
@@ -93,7 +95,7 @@ export function observe(
   return new ElectionObserver({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock, log })
 }
 
-interface Settings extends ObserveOptions {
+interface ObserveSettings extends ObserveOptions {
   readonly store: LeaseStore
   readonly election: string
   readonly timeoutMs: number
@@ -102,13 +104,12 @@ interface Settings extends ObserveOptions {
 }
 
 class ElectionObserver implements AsyncIterableIterator<Observation, undefined> {
-  readonly #settings: Settings
+  readonly #settings: ObserveSettings
   readonly #log: ElectionLog
   readonly #sights = new ChangeDetector()
   readonly #end = new AbortController()
   readonly #stop = () => this.#finish()
-  #queue: Observation[] = []
-  #wakes: (() => void)[] = []
+  readonly #queue = new AsyncQueue<Observation>('all')
   #running = false
   #timer: Timer | undefined
   #askedMs = -Infinity
@@ -116,7 +117,7 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
   /** How many reads in a row have failed. */
   #unanswered = 0
 
-  constructor(settings: Settings) {
+  constructor(settings: ObserveSettings) {
     const { store, election, clock, log, onError } = settings
     this.#settings = settings
     const isObserved = onError !== undefined
@@ -131,9 +132,9 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
     this.#begin()
     for (;;) {
       if (this.#end.signal.aborted) return { done: true, value: undefined }
-      const value = this.#queue.shift()
+      const value = this.#queue.take()
       if (value) return { done: false, value }
-      await new Promise<void>((resolve) => this.#wakes.push(resolve))
+      await this.#queue.ready()
     }
   }
 
@@ -155,10 +156,10 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
   #finish(): void {
     this.#settings.signal?.removeEventListener('abort', this.#stop)
     this.#timer?.cancel()
-    this.#queue = []
+    this.#queue.clear()
     this.#end.abort()
     this.#log.close()
-    this.#wakeAll()
+    this.#queue.end()
   }
 
   async #run(): Promise<void> {
@@ -191,7 +192,7 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
       )
       this.#unanswered = 0
       if (!this.#end.signal.aborted) this.#log.answered({ isWrite: false, isOk: true, isHeld: false })
-      // What a watch has shown since the read was sent may be newer than its answer.
+      // A record that the watch showed after the read was sent may be newer than the answer to that read.
       const isNews = this.#sights.count === before && !this.#end.signal.aborted
       if (isNews) this.#tell(this.#sights.see(checkFound(record), clock.monotonicMs(), { remainingMs }))
       return true
@@ -217,7 +218,7 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
 
   /**
    * Asks the store before reporting that a lease expired, because a watch may be silent and the last poll may be old.
-   * The answer counts only if the read was sent after the lease was over. A store that fails is asked again for
+   * The answer counts only if the read was sent after the lease had expired. A store that fails is asked again for
    * `timeoutMs`.
    */
   async #askAgain(): Promise<void> {
@@ -234,10 +235,10 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
   #tell(change: Change | undefined): void {
     const nowMs = this.#settings.clock.monotonicMs()
     if (change !== undefined) {
-      if (change === 'renewed' && this.#queue.at(-1)?.change === 'renewed') this.#queue.pop()
-      if (this.#queue.length >= queueLimit) this.#queue = [this.#sights.show('state', nowMs)]
-      else this.#queue.push(this.#sights.show(change, nowMs))
-      this.#wakeAll()
+      if (change === 'renewed' && this.#queue.newest?.change === 'renewed') this.#queue.dropNewest()
+      const isFull = this.#queue.size >= queueLimit
+      if (isFull) this.#queue.clear()
+      this.#queue.put(this.#sights.show(isFull ? 'state' : change, nowMs))
     }
     this.#arm()
   }
@@ -267,31 +268,12 @@ class ElectionObserver implements AsyncIterableIterator<Observation, undefined> 
   }
 
   /** Makes one call with a timeout, even if the store itself would wait longer. */
-  async #within<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
-    const controller = new AbortController()
-    const ended = this.#end.signal
-    const end = () => controller.abort(ended.reason)
-    const { election, store } = this.#settings
+  #within<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
+    const { election, store, clock } = this.#settings
     const name = fullName({ election, namespace: store.namespace })
     const text = `The store did not answer "read" for "${name}" within ${Math.ceil(timeoutMs)} ms.`
-    const timer = this.#settings.clock.setTimer(timeoutMs, () =>
-      controller.abort(new TenureError('TIMEOUT', text, { retryable: true })),
-    )
-    ended.addEventListener('abort', end, { once: true })
-    const { signal } = controller
-    const late = new Promise<never>((_, reject) =>
-      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
-    )
-    try {
-      return await Promise.race([call({ signal, timeoutMs }), late])
-    } finally {
-      timer.cancel()
-      ended.removeEventListener('abort', end)
-    }
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wakes.splice(0)) wake()
+    const late = () => new TenureError('TIMEOUT', text, { retryable: true })
+    return callWithin(this.#end.signal, { clock, timeoutMs, late }, (signal) => call({ signal, timeoutMs }))
   }
 }
 

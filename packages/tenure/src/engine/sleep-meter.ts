@@ -18,10 +18,10 @@ export interface SleepListener {
 
 /**
  * Measures how long this machine has slept. A monotonic clock pauses during a sleep, so a holder that relied on it
- * alone would wake up believing in time that has already passed.
+ * alone would wake up and still count on time that has already passed.
  *
  * Boot time counts sleep but is slow to read. It is read only when wall and monotonic time have drifted apart, and once
- * per tick while an elector leads. If somebody sets the wall clock, that causes one such reading and nothing else.
+ * per tick while an elector leads. Setting the wall clock causes one such reading and has no other effect.
  */
 export class SleepMeter {
   readonly #clock: Clock
@@ -60,9 +60,9 @@ export class SleepMeter {
   }
 
   /**
-   * How long this process did not run, if that is why it missed a deadline. Otherwise 0. Either its event loop was
-   * blocked, or the process was paused. This is known only while an elector leads: a tick that is late by more than its
-   * interval reveals it.
+   * How long this process was stalled, if that is why it missed a deadline. Otherwise 0. A stall means that the event
+   * loop was blocked or the process was paused. It is known only while an elector leads, because a tick that is late by
+   * more than its interval reveals it.
    */
   stalledMs(deadlineMs: number): number {
     this.#noteStall()
@@ -70,7 +70,7 @@ export class SleepMeter {
     return fromMs <= deadlineMs && deadlineMs <= toMs + this.#tickMs ? toMs - fromMs : 0
   }
 
-  /** Starts the tick that notices a sleep even if the leader's code never checks. */
+  /** Starts the tick, which notices a sleep even if the leader's code never checks the clock. */
   watchFor(leader: SleepListener): void {
     const tickMs = Math.min(slowestTickMs, leader.leaseDurationMs / 10)
     this.#leaders.add(leader)
@@ -115,8 +115,8 @@ export class SleepMeter {
     if (sleptMs - this.#sleptMs < shortestSleepMs) return
     this.#sleptMs = sleptMs
     if (this.#leaders.size === 0) return
-    // Deferred, because this may run inside a leader's own check. That check ends its own leadership and must not run
-    // the abort handlers of other leaders.
+    // Notify the leaders later, because this may run inside a leader's own check. That check ends its own leadership
+    // and must not run the abort handlers of other leaders.
     this.#clock.setTimer(0, () => {
       for (const leader of this.#leaders) leader.onSleep()
     })
@@ -124,8 +124,8 @@ export class SleepMeter {
 }
 
 /**
- * Reads three clocks at one moment. A stall between the readings would look like a sleep and hide a later one, so such
- * readings are discarded.
+ * Reads three clocks at one moment. A stall between the readings would look like a sleep and hide a later sleep, so
+ * such readings are discarded.
  */
 function readTogether(clock: Clock): { nowMs: number; bootMs: number; wallMs: number } {
   for (;;) {

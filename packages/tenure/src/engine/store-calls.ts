@@ -1,9 +1,10 @@
+import { isTerm } from '@tenure/internal/field-reader'
 import type { Call } from './election-state.ts'
 import { TenureError } from '../common/errors.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from './lease-store.ts'
 
 /** The result of a call: an outcome, or the record that a read found. */
-export interface Answer {
+export interface StoreAnswer {
   readonly outcome?: Outcome
   readonly record?: LeaseRecord | undefined
 }
@@ -14,9 +15,9 @@ export async function callStore(
   election: string,
   call: Call,
   controller: AbortController,
-): Promise<Answer> {
+): Promise<StoreAnswer> {
   const options: CallOptions = {
-    // Created only if the store reads it, because a signal costs more than a whole call to an in-memory store.
+    // Created only if the store reads it, because creating a signal costs more than a whole call to an in-memory store.
     get signal() {
       return controller.signal
     },
@@ -43,11 +44,11 @@ export function checkOutcome(outcome: unknown): Outcome {
   if (answer['ok'] === true) {
     if (!isPositive(answer['validForMs'])) throw invalid('a grant', 'validForMs', answer['validForMs'])
     const { leaseDurationMs, released } = checkRecord(answer['record'])
-    // Others wait for the duration in the record. A lease whose end they cannot see must not justify leading.
+    // Others wait for the duration in the record. A process must not lead by a lease whose end the others cannot see.
     if (!released && leaseDurationMs === 0) throw invalid('a grant', 'leaseDurationMs', leaseDurationMs)
   } else if (answer['ok'] === false) {
     const { highestTerm, retryAfterMs } = answer
-    if (!isTerm(highestTerm)) throw invalid('a refusal', 'highestTerm', highestTerm)
+    if (!isTerm(highestTerm, 0)) throw invalid('a refusal', 'highestTerm', highestTerm)
     if (retryAfterMs !== undefined && !isDuration(retryAfterMs))
       throw invalid('a refusal', 'retryAfterMs', retryAfterMs)
     if (answer['record'] !== undefined) checkRecord(answer['record'])
@@ -66,15 +67,16 @@ export function checkFound(record: unknown): LeaseRecord | undefined {
 
 function checkRecord(value: unknown): LeaseRecord {
   const record = asObject(value, 'a record')
-  for (const field of ['election', 'holder', 'attempt', 'version', 'carry'] as const) {
+  for (const field of ['election', 'holder', 'attempt', 'version', 'checkpoint'] as const) {
     if (typeof record[field] !== 'string') throw invalid('a record', field, record[field])
   }
-  if (!isTerm(record['term'])) throw invalid('a record', 'term', record['term'])
+  if (!isTerm(record['term'], 0)) throw invalid('a record', 'term', record['term'])
   if (typeof record['released'] !== 'boolean') throw invalid('a record', 'released', record['released'])
   if (!isDuration(record['leaseDurationMs'])) throw invalid('a record', 'leaseDurationMs', record['leaseDurationMs'])
   // Many clients use null for a missing value.
-  const { mark = null } = record
-  if (mark !== null && typeof mark !== 'string') throw invalid('a record', 'mark', mark)
+  const { writeId = null, successor = null } = record
+  if (writeId !== null && typeof writeId !== 'string') throw invalid('a record', 'writeId', writeId)
+  if (successor !== null && typeof successor !== 'string') throw invalid('a record', 'successor', successor)
   return value as LeaseRecord
 }
 
@@ -84,10 +86,6 @@ function asObject(value: unknown, what: string): Record<string, unknown> {
     'RECORD_INVALID',
     `The store returned ${what} that is ${value === null ? 'null' : typeof value} instead of an object.`,
   )
-}
-
-function isTerm(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 function isDuration(value: unknown): boolean {

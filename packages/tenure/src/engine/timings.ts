@@ -3,7 +3,7 @@ import { checkOptions, type OptionNames } from '../common/check-options.ts'
 
 /**
  * The durations of an election. `leaseDurationMs` alone is enough, and the others are derived from it. A default that
- * is unsafe with the given numbers is replaced by a safe one.
+ * would be unsafe with the given values is replaced by a safe one.
  */
 export interface TimingOptions {
   /** How long a grant lasts without renewal. Default: 15 s. */
@@ -11,8 +11,8 @@ export interface TimingOptions {
   /** How often a leader renews. Default: one third of the lease. */
   readonly renewIntervalMs?: number | undefined
   /**
-   * A leader that could not renew for this long stops. Default: two thirds of the lease, or later if the intervals
-   * require it.
+   * A leader that has not been able to renew for this long stops. Default: two thirds of the lease, or later if the
+   * intervals require it.
    */
   readonly renewDeadlineMs?: number | undefined
   /**
@@ -70,7 +70,7 @@ export function resolveTimings(options: TimingOptions): Timings {
   return timingsOf(options)
 }
 
-/** Like {@link resolveTimings}, for options that were already checked and may have other properties. */
+/** Resolves timings without checking the names of the options, which may include those of other features. */
 export function timingsOf(options: TimingOptions): Timings {
   const { leaseDurationMs = usualLeaseMs, driftRatio = usualDriftRatio, maxFailedRenewals = Infinity } = options
   checkDuration('leaseDurationMs', leaseDurationMs, shortestLeaseMs)
@@ -87,7 +87,7 @@ export function timingsOf(options: TimingOptions): Timings {
     ...derived,
     driftRatio,
     maxFailedRenewals,
-    beliefEndMs: holderShareMs(leaseDurationMs, driftRatio),
+    beliefEndMs: holderBeliefMs(leaseDurationMs, driftRatio),
     answerBoundMs: (derived.renewDeadlineMs - derived.renewIntervalMs) / 2,
   }
 }
@@ -104,7 +104,7 @@ interface Derived {
  * shorter. If any choice is safe, this one is.
  */
 function derive(given: TimingOptions, leaseMs: number, latestMs: number): Derived {
-  const answersMs = shortestAnswersMs(leaseMs)
+  const answersMs = minRenewalWindowMs(leaseMs)
   const usualIntervalMs = given.renewIntervalMs ?? leaseMs / 3
   const usualRetryMs = given.retryIntervalMs ?? (leaseMs * 2) / 15
   const neededMs = usualIntervalMs + Math.max(usualRetryMs, answersMs)
@@ -113,10 +113,10 @@ function derive(given: TimingOptions, leaseMs: number, latestMs: number): Derive
   if (isUsual) {
     return { renewIntervalMs: usualIntervalMs, renewDeadlineMs: usualDeadlineMs, retryIntervalMs: usualRetryMs }
   }
-  // Two and a half retries after a renewal is due, as with the usual numbers.
+  // This deadline is two and a half retry intervals after a renewal is due, as with the default timings.
   const laterMs = Math.max(neededMs, usualIntervalMs + 2.5 * usualRetryMs)
   const renewDeadlineMs = given.renewDeadlineMs ?? Math.min(latestMs, Math.max(usualDeadlineMs, laterMs))
-  // Half and one fifth of the deadline, the usual proportions.
+  // The intervals are one half and one fifth of the deadline, as with the default timings.
   const retryIntervalMs =
     given.retryIntervalMs ??
     within(Math.min(usualRetryMs, renewDeadlineMs / 5), renewDeadlineMs - (given.renewIntervalMs ?? shortestMs))
@@ -134,7 +134,7 @@ function within(wantedMs: number, roomMs: number): number {
 }
 
 /** The minimum time that two renewals need to be answered before the deadline. */
-export function shortestAnswersMs(leaseMs: number): number {
+export function minRenewalWindowMs(leaseMs: number): number {
   return leaseMs / 50
 }
 
@@ -173,7 +173,7 @@ interface Relations extends Derived {
  */
 function checkRelations(given: TimingOptions, timings: Relations): void {
   const { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio, latestMs } = timings
-  const answersMs = shortestAnswersMs(leaseDurationMs)
+  const answersMs = minRenewalWindowMs(leaseDurationMs)
   const lease = `with leaseDurationMs ${leaseDurationMs} and driftRatio ${driftRatio}`
   const isTooLong = renewIntervalMs + Math.max(retryIntervalMs, answersMs) > latestMs
   if (given.renewDeadlineMs === undefined && isTooLong) throw tooLong(given, leaseDurationMs, latestMs)
@@ -205,7 +205,7 @@ function tooLong(given: TimingOptions, leaseDurationMs: number, latestMs: number
       `${sum} must be at most ${Math.floor(latestMs)} ${lease}, ${why}`,
     )
   }
-  const answersMs = Math.max(shortestMs, shortestAnswersMs(leaseDurationMs))
+  const answersMs = Math.max(shortestMs, minRenewalWindowMs(leaseDurationMs))
   if (renewIntervalMs !== undefined) {
     const rule = `it must be at most ${Math.floor(latestMs - answersMs)} ${lease}, ${why}`
     return invalidOption('renewIntervalMs', rounded(renewIntervalMs), rule)
@@ -222,7 +222,7 @@ function tooLong(given: TimingOptions, leaseDurationMs: number, latestMs: number
  * others may lead.
  */
 export function latestDeadlineMs(leaseDurationMs: number, driftRatio = usualDriftRatio): number {
-  return holderShareMs(leaseDurationMs, driftRatio) - leaseDurationMs / 20
+  return holderBeliefMs(leaseDurationMs, driftRatio) - leaseDurationMs / 20
 }
 
 /** Rounds for messages, because a third of a lease has many digits. */
@@ -234,6 +234,6 @@ function rounded(ms: number): number {
  * The part of a lease that its holder may rely on. The holder's clock may be slow and the other side's fast, each by
  * `driftRatio`. The holder alone allows for both, so that others can wait exactly the lease's duration.
  */
-export function holderShareMs(leaseDurationMs: number, driftRatio: number): number {
+export function holderBeliefMs(leaseDurationMs: number, driftRatio: number): number {
   return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)
 }

@@ -12,7 +12,7 @@ export interface FenceOptions {
 }
 
 /**
- * An in-memory guard. It protects only what this process writes, and forgets its state when the process ends. Store
+ * An in-memory guard. It protects only the writes of this process, and forgets its state when the process ends. Store
  * `highestTerm` with the data and pass it again at startup.
  *
  * @example
@@ -21,11 +21,11 @@ export interface FenceOptions {
  */
 export interface Fence {
   readonly resource: string
-  /** The highest term accepted so far. 0 if none was. */
+  /** The highest term accepted so far, or 0 if no term has been accepted. */
   readonly highestTerm: number
   /**
-   * Accepts the term and remembers it, or throws `STALE_TERM`. It only covers synchronous code that follows. Use `run`
-   * for an asynchronous write.
+   * Accepts the term and remembers it, or throws `STALE_TERM`. It covers only the synchronous code that follows. Use
+   * `run` for an asynchronous write.
    */
   check(term: number): void
   /**

@@ -28,8 +28,8 @@ export type FencedHandler = (request: IncomingMessage, response: ServerResponse,
  * below the highest accepted term with 409. The handler sees neither.
  *
  * A request is checked when its headers arrive, and a newer leader may write while the body is read. So the handler
- * must check again when it writes, with `fence.run`. A `STALE_TERM` thrown there is answered with 409, too. A client
- * that sends a high term locks out everybody else, so authenticate requests first.
+ * must check again when it writes, with `fence.run`. A `STALE_TERM` thrown there is also answered with 409. A client
+ * that sends a very high term locks out everyone else, so authenticate requests first.
  *
  * @example
  * const fence = createFence({ resource: 'report', highestTerm: saved.term })

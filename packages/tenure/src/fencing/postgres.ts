@@ -35,7 +35,7 @@ export interface PostgresFenceOptions<Connection extends PostgresConnection = Po
   readonly idleTimeoutMs?: number | undefined
   /**
    * How long a run waits for the guard's row while another transaction has locked it, in milliseconds. A leader that is
-   * paused while it reads a result is not idle, so only this limits its successor's wait. Default: 30 000.
+   * paused while it reads a result is not idle, so only this option limits its successor's wait. Default: 30 000.
    */
   readonly lockTimeoutMs?: number | undefined
 }

@@ -38,7 +38,7 @@ export interface RedisFence {
 }
 
 // Lua's numbers are doubles, which are exact for every term. If the stored value is not a number, the comparison and
-// the write fail, because nobody knows which term it replaced.
+// the write fail, because it is unknown which term it replaced.
 const script = `
 local highest = redis.call('GET', KEYS[1])
 if highest and not (tonumber(highest) <= tonumber(ARGV[1])) then
@@ -61,7 +61,7 @@ return { 1, redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3)) }
 export function redisFence(options: RedisFenceOptions): RedisFence {
   checkOptions('redisFence()', options, { client: true, resource: true, prefix: true })
   const { client, resource, prefix = 'tenure-fence:' } = options
-  checkMethods('client', client, ['eval'], 'a client of "ioredis" or "redis"')
+  checkMethods('client', client, ['eval'], 'a client from "ioredis" or "redis"')
   checkName('resource', resource)
   if (typeof prefix !== 'string') throw invalidOption('prefix', prefix, 'it must be text')
   const key = prefix + resource

@@ -1,4 +1,4 @@
-/** Jobs that are run by a call, either immediately or not at all. */
+/** Jobs that are run by a call. The call runs the job immediately or not at all. */
 import { isTenureError } from '../common/errors.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
@@ -11,7 +11,7 @@ import { perform, type JobWork, type RunLimits } from './run-work.ts'
 import type { JobRuntime } from './job-runtime.ts'
 
 /** The arguments of a call that runs a job. */
-export interface Call {
+export interface JobCall {
   readonly name: string
   readonly work: JobWork
   readonly limits: RunLimits
@@ -19,18 +19,18 @@ export interface Call {
 }
 
 /**
- * Runs a job once, forever: its success is recorded after the work. If a process saw its own work succeed but lost its
- * lease before it could record that, it never runs the work again. It campaigns only to record the success, and returns
- * `ran` even if another process has run the work as well in the meantime.
+ * Runs a job until it has succeeded once, and then never again: its success is recorded after the work. If a process
+ * saw its own work succeed but lost its lease before it could record that, it never runs the work again. It campaigns
+ * only to record the success, and returns `ran` even if another process has run the work as well in the meantime.
  */
-export async function once(workshop: JobRuntime, call: Call): Promise<'ran' | 'already-done'> {
-  const { clock } = workshop
+export async function once(runtime: JobRuntime, call: JobCall): Promise<'ran' | 'already-done'> {
+  const { clock } = runtime
   let succeeded: JobRun | undefined
   const answerOf = (note: JobState | undefined) => {
     if (note?.doneMs === undefined) return undefined
     return succeeded ? ('ran' as const) : ('already-done' as const)
   }
-  return lead<'ran' | 'already-done'>(workshop, call, { onLoss: 'campaign', answerOf }, async (leadership, tell) => {
+  return lead<'ran' | 'already-done'>(runtime, call, { onLoss: 'campaign', answerOf }, async (leadership, tell) => {
     const book = new JobLog(leadership, clock, tell)
     const known = answerOf(book.note)
     if (known) return known
@@ -42,7 +42,8 @@ export async function once(workshop: JobRuntime, call: Call): Promise<'ran' | 'a
     const done = await book.run({
       scheduledMs: clock.wallMs(),
       perform: (run) => perform({ leadership, clock, run, tell, work: call.work, ...call.limits }),
-      // Recorded only after success. The next process repeats a run that failed or whose process died.
+      // `doneMs` is recorded only after success, so that the next process repeats a run that failed or whose process
+      // died.
       headAfter: ({ result }) => (result === 'succeeded' ? { doneMs: clock.wallMs() } : {}),
     })
     if (done?.report.result === 'succeeded' || done?.report.hasSucceeded) succeeded = asSucceeded(done.run)
@@ -58,8 +59,12 @@ function asSucceeded(run: JobRun): JobRun {
 }
 
 /** Runs a job unless the fleet has recently started it. */
-export async function atMostOncePer(workshop: JobRuntime, call: Call, intervalMs: number): Promise<'ran' | 'skipped'> {
-  const { clock } = workshop
+export async function atMostOncePer(
+  runtime: JobRuntime,
+  call: JobCall,
+  intervalMs: number,
+): Promise<'ran' | 'skipped'> {
+  const { clock } = runtime
   const calledMs = clock.monotonicMs()
   const calledAgoMs = () => clock.monotonicMs() - calledMs
   const answerOf = (note: JobState | undefined) => {
@@ -67,7 +72,7 @@ export async function atMostOncePer(workshop: JobRuntime, call: Call, intervalMs
     return servedMs === undefined ? undefined : ('skipped' as const)
   }
   return lead<'ran' | 'skipped'>(
-    workshop,
+    runtime,
     call,
     { onLoss: 'throw', until: 'unanswered', answerOf },
     async (leadership, tell) => {
@@ -86,11 +91,11 @@ export async function atMostOncePer(workshop: JobRuntime, call: Call, intervalMs
 }
 
 /** Runs a job unless another process is running it. */
-export async function tryRun(workshop: JobRuntime, call: Call): Promise<'ran' | 'busy'> {
-  const { clock } = workshop
+export async function tryRun(runtime: JobRuntime, call: JobCall): Promise<'ran' | 'busy'> {
+  const { clock } = runtime
   let hasBegun = false
   try {
-    return await lead<'ran' | 'busy'>(workshop, call, { onLoss: 'throw', until: 'busy' }, async (leadership, tell) => {
+    return await lead<'ran' | 'busy'>(runtime, call, { onLoss: 'throw', until: 'busy' }, async (leadership, tell) => {
       hasBegun = true
       const done = await new JobLog(leadership, clock, tell).run({
         scheduledMs: clock.wallMs(),
@@ -100,49 +105,49 @@ export async function tryRun(workshop: JobRuntime, call: Call): Promise<'ran' | 
       return 'ran'
     })
   } catch (error) {
-    // The work may throw the same code because something else is busy.
+    // The work may throw an error with the same code because something else is busy.
     if (!hasBegun && isTenureError(error) && error.code === 'BUSY') return 'busy'
     throw error
   }
 }
 
 interface CallCourse<T> extends Pick<LeadPlan<T>, 'onLoss' | 'until'> {
-  /** Returns a result if the job state makes a run unnecessary. */
+  /** Returns a result if the job state shows that a run is unnecessary. */
   readonly answerOf?: (note: JobState | undefined) => T | undefined
 }
 
 async function lead<T>(
-  workshop: JobRuntime,
-  { name, signal }: Call,
+  runtime: JobRuntime,
+  { name, signal }: JobCall,
   { answerOf, ...course }: CallCourse<T>,
   work: (leadership: Leadership, tell: (happening: JobEventBody) => void) => Promise<T>,
 ): Promise<T> {
-  workshop.throwIfClosed()
+  runtime.throwIfClosed()
   signal?.throwIfAborted()
   if (answerOf) {
     // Read before campaigning, because a read writes nothing and most calls in a large fleet have nothing to do. If the
     // read fails, the campaign asks the store again.
-    const known = answerOf(await workshop.read(name, signal).then(noteIn, () => undefined))
+    const known = answerOf(await runtime.read(name, signal).then(noteIn, () => undefined))
     signal?.throwIfAborted()
     if (known !== undefined) return known
   }
-  // The caller gets the outcome of a run, unless the run was lost and the campaign continues.
+  // The caller gets the outcome of a run, unless leadership was lost during the run and the campaign continues.
   const isAwaited = (happening: JobEventBody) =>
     course.onLoss === 'throw' || happening.type !== 'ended' || happening.run.result !== 'lost'
-  return workshop.withElector(name, (elector) =>
+  return runtime.withElector(name, (elector) =>
     leadWith<T>(
       elector,
       { ...course, signal, trustsWork: true, answerOf: answerOf && ((record) => answerOf(noteIn(record))) },
-      (leadership) => work(leadership, (happening) => workshop.reporter.tell(name, happening, isAwaited(happening))),
+      (leadership) => work(leadership, (happening) => runtime.reporter.tell(name, happening, isAwaited(happening))),
     ),
   )
 }
 
 function noteIn(record: LeaseRecord | undefined): JobState | undefined {
-  return record && jobStateOf(record.carry)
+  return record && jobStateOf(record.checkpoint)
 }
 
-/** Throws what the work threw, or the reason why it was too late to start. */
+/** Throws the work's error, or the reason why it was too late to start the work. */
 function throwUnlessSucceeded(leadership: Leadership, report: RunReport | undefined): void {
   if (report?.result === 'succeeded') return
   if (report) throw report.error

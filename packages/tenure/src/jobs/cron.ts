@@ -1,7 +1,7 @@
 import { messageOf } from '@tenure/internal/message'
 import { nearest } from '@tenure/internal/nearest'
 import { invalidOption, optionError, show } from '../common/errors.ts'
-import { loadDriverNow } from '../store-kit/load-package.ts'
+import { loadDriverSync } from '../store-kit/load-package.ts'
 import type { Times } from './times.ts'
 
 /** The part of the class `Cron` of the package "croner" that is used. */
@@ -58,7 +58,7 @@ function checkShape(option: string, pattern: string): void {
 }
 
 function cronOf(option: string, pattern: string, timezone: string): Cron {
-  const { Cron: Parser } = loadDriverNow('croner', need, instead) as { Cron: CronClass }
+  const { Cron: Parser } = loadDriverSync('croner', need, instead) as { Cron: CronClass }
   let cron: Cron | undefined
   try {
     cron = new Parser(pattern, { timezone, paused: true, mode: '5-or-6-parts' })
@@ -85,7 +85,7 @@ export function timezoneOf(option: string, text: unknown): string {
   try {
     if (typeof text === 'string') return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone
   } catch {
-    // Reported below.
+    // The error below reports an unknown time zone.
   }
   const meant = typeof text === 'string' && nearest(text, ['UTC', ...Intl.supportedValuesOf('timeZone')])
   throw optionError({

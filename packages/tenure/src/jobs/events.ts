@@ -20,7 +20,8 @@ export type JobEventBody =
   | { readonly type: 'error'; readonly error: unknown }
 
 /**
- * Wraps a listener and drops its errors, because they must not end a run, or the process if a timer calls the listener.
+ * Wraps a listener and drops its errors. An error must not end a run, and must not end the process if a timer calls the
+ * listener.
  */
 export function safeListener(tell: (happening: JobEventBody) => void): (happening: JobEventBody) => void {
   return (happening) =>

@@ -15,7 +15,7 @@ export interface DueRun {
 
 /** The outcome of one run of a schedule. */
 export interface FollowReport<Final> extends RunReport {
-  /** If set, it ends the whole schedule and becomes its result. */
+  /** The result of the whole schedule, which ends with this run. Undefined if the schedule continues. */
   readonly final?: Final | undefined
 }
 
@@ -26,14 +26,14 @@ export interface ScheduledJob<Final> {
   readonly clock?: Clock | undefined
   /** Performs one run. Resolves with undefined if it was too late to start. */
   perform(due: DueRun): Promise<FollowReport<Final> | undefined>
-  /** Receives events. What it throws or rejects with is dropped. */
+  /** Receives events. Errors that it throws or rejects with are dropped. */
   tell(happening: JobEventBody): void
   /** Whether to return instead of waiting for the next run. `hasRun` is true after at least one run. */
   leaves?(nextMs: number | undefined, hasRun: boolean): boolean
 }
 
 /**
- * Why the schedule ended: `final` is the result of a run, `nextMs` is the next run if `leaves` decided not to wait for
+ * Why the schedule ended. `final` is the result of a run. `nextMs` is the next run, if `leaves` decided not to wait for
  * it. Both are undefined if leadership ended.
  */
 export interface FollowResult<Final> {
@@ -47,8 +47,8 @@ const longestSleepMs = 10_000
 
 /**
  * Runs a job on its schedule for as long as a leadership lasts, at most once per scheduled time in the whole fleet. The
- * time is recorded before the run starts, and no time at or before the recorded one is ever run. This is for programs
- * that campaign on their own, such as the command `tenure run`. `createJobs` is simpler.
+ * time is recorded before the run starts, and no time at or before the recorded one is ever run again. This is for
+ * programs that campaign on their own, such as the command `tenure run`. `createJobs` is simpler.
  *
  * @example
  * const leadership = await elector.waitForLeadership()
@@ -66,22 +66,23 @@ export async function followSchedule<Final>(
 ): Promise<FollowResult<Final>> {
   const { schedule, clock = systemClock } = job
   const tell = safeListener((happening) => job.tell(happening))
-  const book = new JobLog(leadership, clock, tell)
-  let lastMs = await baseline(book, schedule, clock)
+  const jobLog = new JobLog(leadership, clock, tell)
+  let lastMs = await baseline(jobLog, schedule, clock)
   let announcedMs: number | undefined
   let hasRun = false
   while (leadership.isLeader()) {
     const slot = schedule.next(lastMs, clock.wallMs())
     if (slot && slot.waitMs <= 0) {
-      const final = await runSlot(slot.slotMs, book, job)
+      const final = await runSlot(slot.slotMs, jobLog, job)
       if (final !== undefined) return { final, hasLeft: false }
       lastMs = slot.slotMs
       hasRun = true
       continue
     }
     if (slot?.missedMs !== undefined) {
-      await book.leaveOut(slot.missedMs)
-      // Recording the skipped time took a while, and it need not be looked up again.
+      await jobLog.leaveOut(slot.missedMs)
+      // The wall clock advanced while the skipped time was recorded. Continue after that time, so that the next
+      // iteration does not record it again.
       lastMs = slot.missedMs
       continue
     }
@@ -97,11 +98,11 @@ export async function followSchedule<Final>(
  * Determines the time after which runs count. The very first leader starts with the next slot and records that for its
  * successors.
  */
-async function baseline(book: JobLog, schedule: JobSchedule, clock: Clock): Promise<number> {
-  const { lastRunMs } = book.note
+async function baseline(jobLog: JobLog, schedule: JobSchedule, clock: Clock): Promise<number> {
+  const { lastRunMs } = jobLog.note
   if (lastRunMs !== undefined) return lastRunMs
   const beginMs = schedule.times.latest(clock.wallMs()) ?? 0
-  await book.write(headOf(beginMs, schedule))
+  await jobLog.write(headOf(beginMs, schedule))
   return beginMs
 }
 
@@ -109,14 +110,14 @@ function headOf(slotMs: number, { times, timezone }: JobSchedule): Partial<JobSt
   return { lastRunMs: slotMs, nextRunMs: times.after(slotMs), schedule: times.text, timezone }
 }
 
-async function runSlot<Final>(slotMs: number, book: JobLog, job: ScheduledJob<Final>): Promise<Final | undefined> {
+async function runSlot<Final>(slotMs: number, jobLog: JobLog, job: ScheduledJob<Final>): Promise<Final | undefined> {
   const head = headOf(slotMs, job.schedule)
   const nextMs = head.nextRunMs
-  const done = await book.run({
+  const done = await jobLog.run({
     scheduledMs: slotMs,
     head,
     async perform(run) {
-      const forget = tellOfNext(nextMs, run, job)
+      const forget = reportIfStillRunning(nextMs, run, job)
       try {
         return await job.perform({ run, nextMs })
       } finally {
@@ -128,7 +129,7 @@ async function runSlot<Final>(slotMs: number, book: JobLog, job: ScheduledJob<Fi
 }
 
 /** Reports once that a run is still running when the next one is due. */
-function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, job: ScheduledJob<Final>): () => void {
+function reportIfStillRunning<Final>(nextMs: number | undefined, run: JobRun, job: ScheduledJob<Final>): () => void {
   if (nextMs === undefined) return () => undefined
   const { clock = systemClock } = job
   const tell = safeListener((happening) => job.tell(happening))

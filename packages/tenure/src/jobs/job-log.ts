@@ -31,7 +31,7 @@ export interface PlannedRun<Report extends RunReport> {
 }
 
 /** The result of a planned run. */
-export interface Done<Report extends RunReport> {
+export interface RunOutcome<Report extends RunReport> {
   readonly report: Report
   readonly run: JobRun
   /** Whether the store has certainly recorded the end of the run. */
@@ -50,7 +50,7 @@ export class JobLog {
     this.#leadership = leadership
     this.#clock = clock
     this.#tell = tell
-    this.#note = withLostRuns(parseJobState(leadership.election, leadership.carry), leadership.term)
+    this.#note = withLostRuns(parseJobState(leadership.election, leadership.checkpoint), leadership.term)
   }
 
   get note(): JobState {
@@ -73,7 +73,7 @@ export class JobLog {
   async write(change: Partial<JobState>): Promise<boolean> {
     const note = { ...this.#note, ...change }
     try {
-      await this.#leadership.setCarry(formatJobState(note))
+      await this.#leadership.setCheckpoint(formatJobState(note))
       this.#keep(note)
       return true
     } catch (error) {
@@ -84,12 +84,13 @@ export class JobLog {
   }
 
   /** Records a run, performs it, and records its end. Returns undefined if it was too late to start. */
-  async run<Report extends RunReport>(planned: PlannedRun<Report>): Promise<Done<Report> | undefined> {
+  async run<Report extends RunReport>(planned: PlannedRun<Report>): Promise<RunOutcome<Report> | undefined> {
     const { identity, term } = this.#leadership
     const scheduledAt = new Date(planned.scheduledMs)
     const run: JobRun = { scheduledAt, begunAt: new Date(this.#clock.wallMs()), by: identity, term }
     const { runs } = this.#note
-    // Write the record before starting the run. Then nobody runs this time again, whatever happens in between.
+    // Write the record before starting the run. After that, no process runs this time again, whatever happens in
+    // between.
     const isNoted = await this.write({ ...planned.head, runs: [run, ...runs] })
     if (!isNoted || !this.#leadership.isLeader()) return undefined
     const startMs = this.#clock.monotonicMs()

@@ -1,5 +1,7 @@
+import { callWithin, type Bound } from '@tenure/internal/bound'
 import { processName } from '@tenure/internal/process-name'
 import { systemClock, type Clock } from '../common/clock.ts'
+import type { PreferenceOptions } from '../engine/ask-preference.ts'
 import { Elector } from '../engine/elector.ts'
 import { TenureError } from '../common/errors.ts'
 import type { LeaseRecord, LeaseStore } from '../engine/lease-store.ts'
@@ -16,10 +18,11 @@ export class JobRuntime {
   readonly leaseDurationMs: number
   readonly retryIntervalMs: number
   readonly #store: LeaseStore
-  readonly #make: (election: string) => Elector
+  readonly #make: (election: string, preference?: PreferenceOptions) => Elector
+  readonly #preference: PreferenceOptions
   readonly #electors = new Set<Elector>()
   /** One controller for each read in flight. */
-  readonly #reads = new Set<AbortController>()
+  readonly #reads = new Set<Bound>()
   #closed: Promise<void> | undefined
 
   constructor(options: Omit<JobsOptions, 'signal' | 'sharedLeader' | 'observer'>, observer: JobObserver | undefined) {
@@ -29,18 +32,30 @@ export class JobRuntime {
     this.clock = clock
     this.reporter = reporter
     this.#store = options.store
-    this.#make = (election) => new Elector({ ...options, identity, clock, election, observer: reporter.ofElections })
-    // Fail on invalid elector options now, not when the first job is added.
-    this.#make('jobs')
+    const { eligible, ineligibleForMs, priority, ...others } = options
+    this.#preference = { eligible, ineligibleForMs, priority }
+    this.#make = (election, preference = {}) =>
+      new Elector({ ...others, ...preference, identity, clock, election, observer: reporter.ofElections })
+    // Reject invalid elector options now, not when the first job is added.
+    this.#make('jobs', this.#preference)
     const { leaseDurationMs, retryIntervalMs } = timingsOf(options)
     this.leaseDurationMs = leaseDurationMs
     this.retryIntervalMs = retryIntervalMs
   }
 
-  /** Runs `use` with a new elector. Closing the jobs stops that elector. */
+  /** Runs `use` with a new elector that ignores this process's preference. Closing the jobs stops that elector. */
   async withElector<T>(election: string, use: (elector: Elector) => Promise<T>): Promise<T> {
+    return this.#use(() => this.#make(election), use)
+  }
+
+  /** Runs `use` with a new elector that leads only if this process should. Closing the jobs stops that elector. */
+  async withPreferringElector<T>(election: string, use: (elector: Elector) => Promise<T>): Promise<T> {
+    return this.#use(() => this.#make(election, this.#preference), use)
+  }
+
+  async #use<T>(make: () => Elector, use: (elector: Elector) => Promise<T>): Promise<T> {
     this.throwIfClosed()
-    const elector = this.#make(election)
+    const elector = make()
     this.#electors.add(elector)
     try {
       return await use(elector)
@@ -51,23 +66,16 @@ export class JobRuntime {
 
   /** Reads the record of a job. Undefined if there is none. */
   async read(name: string, ended?: AbortSignal): Promise<LeaseRecord | undefined> {
-    const controller = new AbortController()
-    this.#reads.add(controller)
     const timeoutMs = this.leaseDurationMs
-    const end = () => controller.abort(ended?.reason)
-    const timer = this.clock.setTimer(timeoutMs, () => controller.abort(late(name, timeoutMs)))
-    ended?.addEventListener('abort', end, { once: true })
-    const { signal } = controller
-    const aborted = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    const deadline = { clock: this.clock, timeoutMs, late: () => late(name, timeoutMs) }
+    return callWithin(ended, deadline, async (signal, bound) => {
+      this.#reads.add(bound)
+      try {
+        return checkFound(await bound.race(this.#store.read(name, { signal, timeoutMs })))
+      } finally {
+        this.#reads.delete(bound)
+      }
     })
-    try {
-      return checkFound(await Promise.race([this.#store.read(name, { signal, timeoutMs }), aborted]))
-    } finally {
-      timer.cancel()
-      this.#reads.delete(controller)
-      ended?.removeEventListener('abort', end)
-    }
   }
 
   throwIfClosed(): void {
@@ -77,7 +85,7 @@ export class JobRuntime {
   close(): Promise<void> {
     if (!this.#closed) {
       this.#closed = Promise.all([...this.#electors].map((elector) => elector.stop())).then(() => undefined)
-      for (const read of this.#reads) read.abort(closed())
+      for (const read of this.#reads) read.end(closed())
     }
     return this.#closed
   }

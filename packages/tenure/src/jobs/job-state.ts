@@ -1,11 +1,11 @@
 /**
- * The job state that each leader leaves to its successors in the checkpoint of the job's record, as JSON. The first
- * version of the command wrote only `{"lastRun":"…"}` and reads nothing else. Newer fields are added next to it, so
- * that both versions can read what the other wrote.
+ * The job state that each leader leaves to its successors in the checkpoint of the job's record, as JSON. `lastRun`
+ * alone decides which times are never run again, and unknown fields are ignored. So a fleet can run two versions at the
+ * same time.
  */
-import { isObject } from '@tenure/internal/objects'
+import { decodeJob, type DecodedRun } from '@tenure/internal/job-state'
 import { TenureError } from '../common/errors.ts'
-import { carryLimitBytes } from '../engine/check-values.ts'
+import { checkpointLimitBytes } from '../engine/check-values.ts'
 
 /** How a run ended. `lost` means that its process died or lost the lease, so its progress is unknown. */
 export type JobResult = 'succeeded' | 'failed' | 'timed-out' | 'stopped' | 'lost' | 'missed'
@@ -36,16 +36,16 @@ export interface JobRun {
 
 /** The state of a job. */
 export interface JobState {
-  /** The newest time that was run or is being run. No time at or before it is ever run again. */
+  /** The most recent scheduled time whose run has started. No time at or before it is ever run again. */
   readonly lastRunMs?: number | undefined
-  /** The time after that, for display. */
+  /** The next scheduled time, for display. */
   readonly nextRunMs?: number | undefined
   /** The schedule, for display. */
   readonly schedule?: string | undefined
   readonly timezone?: string | undefined
   /** When a job of `once` succeeded. */
   readonly doneMs?: number | undefined
-  /** The newest first. */
+  /** The recorded runs, newest first. */
   readonly runs: readonly JobRun[]
 }
 
@@ -53,16 +53,14 @@ export interface JobState {
 export const mostRuns = 10
 const longestError = 300
 const longestSchedule = 200
-/** Later times are rejected, because no clock shows them and no next run can be computed from them. */
-const newestMs = Date.UTC(9999, 0)
 const results: readonly string[] = ['succeeded', 'failed', 'timed-out', 'stopped', 'lost', 'missed']
 
 /**
  * Parses the job state in a checkpoint. An empty one means that the job was never run. Throws if another program wrote
  * it.
  */
-export function parseJobState(job: string, carry: string): JobState {
-  const note = jobStateOf(carry)
+export function parseJobState(job: string, checkpoint: string): JobState {
+  const note = jobStateOf(checkpoint)
   if (note) return note
   throw new TenureError(
     'RECORD_INVALID',
@@ -72,46 +70,19 @@ export function parseJobState(job: string, carry: string): JobState {
 }
 
 /** Parses the job state in a checkpoint. Undefined if it was not written by a job. */
-export function jobStateOf(carry: string): JobState | undefined {
-  if (carry === '') return { runs: [] }
-  let fields: unknown
-  try {
-    fields = JSON.parse(carry)
-  } catch {
-    return undefined
-  }
-  if (!isObject(fields)) return undefined
-  const lastRunMs = momentOf(fields, 'lastRun')
-  const doneMs = momentOf(fields, 'done')
-  const runs: unknown = Reflect.get(fields, 'runs')
-  // An unreadable last run must not count as none. Otherwise its time would be run again.
-  const isBroken = 'lastRun' in fields && lastRunMs === undefined
-  if (isBroken || (lastRunMs === undefined && doneMs === undefined && !Array.isArray(runs))) return undefined
-  return definedOf({
-    lastRunMs,
-    nextRunMs: momentOf(fields, 'nextRun'),
-    schedule: textOf(fields, 'schedule'),
-    timezone: textOf(fields, 'timezone'),
-    doneMs,
-    runs: Array.isArray(runs) ? runs.flatMap((run: unknown) => runOf(run) ?? []) : [],
-  })
+export function jobStateOf(checkpoint: string): JobState | undefined {
+  if (checkpoint === '') return { runs: [] }
+  const job = decodeJob(checkpoint)
+  return job && definedOf({ ...job, runs: job.runs.map(runOf) })
 }
 
-function runOf(fields: unknown): JobRun | undefined {
-  if (!isObject(fields)) return undefined
-  const atMs = momentOf(fields, 'at')
-  if (atMs === undefined) return undefined
-  const result = textOf(fields, 'result')
+function runOf({ atMs, begunMs, endedMs, result, ...run }: DecodedRun): JobRun {
   return definedOf({
     scheduledAt: new Date(atMs),
-    begunAt: dateOf(fields, 'begun'),
-    endedAt: dateOf(fields, 'ended'),
-    durationMs: numberOf(fields, 'ms'),
-    by: textOf(fields, 'by'),
-    term: numberOf(fields, 'term'),
-    tries: numberOf(fields, 'tries'),
+    begunAt: dateOf(begunMs),
+    endedAt: dateOf(endedMs),
+    ...run,
     result: results.includes(result ?? '') ? (result as JobResult) : undefined,
-    error: textOf(fields, 'error'),
   })
 }
 
@@ -127,7 +98,7 @@ export function formatJobState(note: JobState): string {
   }
   const fitting = (runs: readonly object[]) => {
     const text = JSON.stringify({ ...head, runs })
-    return Buffer.byteLength(text) <= carryLimitBytes ? text : undefined
+    return Buffer.byteLength(text) <= checkpointLimitBytes ? text : undefined
   }
   for (let count = mostRuns; count > 0; count -= 1) {
     const text = fitting(note.runs.slice(0, count).map((run) => fieldsOf(run)))
@@ -163,25 +134,8 @@ function cut(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text.toWellFormed()
 }
 
-function momentOf(fields: object, name: string): number | undefined {
-  const text = textOf(fields, name)
-  const ms = text === undefined ? NaN : Date.parse(text)
-  return ms <= newestMs ? ms : undefined
-}
-
-function dateOf(fields: object, name: string): Date | undefined {
-  const ms = momentOf(fields, name)
+function dateOf(ms: number | undefined): Date | undefined {
   return ms === undefined ? undefined : new Date(ms)
-}
-
-function textOf(fields: object, name: string): string | undefined {
-  const value: unknown = Reflect.get(fields, name)
-  return typeof value === 'string' ? value : undefined
-}
-
-function numberOf(fields: object, name: string): number | undefined {
-  const value: unknown = Reflect.get(fields, name)
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
 }
 
 /** Removes undefined fields, so that a job state prints and compares as expected. */

@@ -2,7 +2,7 @@ import { invalidOption, TenureError } from '../common/errors.ts'
 import { checkName } from '../common/names.ts'
 import { checkSignal, checkStore } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
-import { atMostOncePer, once, tryRun, type Call } from './calls.ts'
+import { atMostOncePer, once, tryRun, type JobCall } from './calls.ts'
 import {
   callOf,
   checkJobObserver,
@@ -22,7 +22,7 @@ import { JobRuntime } from './job-runtime.ts'
 /** A job that was passed to `every`. */
 export interface Job {
   readonly name: string
-  /** Ends the job in this process. A current run is asked to stop and waited for. Other processes continue. */
+  /** Ends the job in this process. A current run is asked to stop, and is awaited. Other processes continue. */
   stop(): Promise<void>
 }
 
@@ -34,13 +34,13 @@ export interface Jobs {
    */
   every(schedule: string | Interval, options: JobOptions, work: JobWork): Job
   /**
-   * Runs a job once in the fleet, forever. A call during a run waits for that run. A failed run rejects, and the next
-   * call runs the job again, never two at a time. Work that returns has succeeded: this call does not run it again,
-   * even if the lease was lost before the success was recorded.
+   * Runs a job only once in the lifetime of the fleet. A call during a run waits for that run. A failed run rejects,
+   * and the next call runs the job again, never two at a time. Work that returns has succeeded: this call does not run
+   * it again, even if the lease was lost before the success was recorded.
    */
   once(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'already-done'>
   /**
-   * Runs a job unless the fleet started it within the interval before this call. A failed run counts, too. Rejects
+   * Runs a job unless the fleet started it within the interval before this call. A failed run also counts. Rejects
    * within one lease duration if the store fails or accepts no write, and within two if its calls hang.
    */
   atMostOncePer(interval: Interval, name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'skipped'>
@@ -50,19 +50,19 @@ export interface Jobs {
    */
   tryRun(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'busy'>
   /**
-   * The status in the whole fleet of all jobs used here: all jobs of `every`, and the last thousand jobs that were
+   * The fleet-wide status of all jobs used in this process: all jobs of `every`, and the last thousand jobs that were
    * called.
    */
   status(): Promise<readonly JobStatus[]>
   /**
-   * Closes all jobs: current runs are asked to stop and waited for, and leases are released. May be called repeatedly.
+   * Closes all jobs: current runs are asked to stop and are awaited, and leases are released. May be called repeatedly.
    */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 const readsAtOnce = 20
-/** Beyond this number the oldest names are forgotten, because a program may call jobs under ever new names. */
+/** Beyond this number the oldest names are forgotten, because a program may keep calling jobs under new names. */
 const mostCalled = 1_000
 /**
  * How many lease durations a takeover may last. With a shared leader, its takeover is followed by that of the job's own
@@ -94,7 +94,7 @@ export function createJobs(options: JobsOptions): Jobs {
 }
 
 class FleetJobs implements Jobs {
-  readonly #workshop: JobRuntime
+  readonly #runtime: JobRuntime
   readonly #sharedLeader: string | undefined
   readonly #scheduled = new Map<string, ScheduledWork>()
   /** Names of the jobs that were called, the newest last. */
@@ -103,7 +103,7 @@ class FleetJobs implements Jobs {
   #gate: SharedLeader | undefined
 
   constructor({ signal, sharedLeader, observer, ...options }: JobsOptions) {
-    this.#workshop = new JobRuntime(options, observer)
+    this.#runtime = new JobRuntime(options, observer)
     this.#sharedLeader = sharedLeader
     const onAbort = () => void this.close()
     signal?.addEventListener('abort', onAbort, { once: true })
@@ -112,13 +112,13 @@ class FleetJobs implements Jobs {
   }
 
   every(when: string | Interval, options: JobOptions, work: JobWork): Job {
-    const { leaseDurationMs } = this.#workshop
+    const { leaseDurationMs } = this.#runtime
     const leases = this.#sharedLeader === undefined ? leasesOfTakeOver.own : leasesOfTakeOver.shared
     const { schedule, limits } = scheduledOf(when, options, { leaseDurationMs, leases })
     checkWork(work)
     const { name } = options
     if (this.#scheduled.has(name) || this.#called.has(name) || name === this.#sharedLeader) throw takenName(name)
-    this.#workshop.throwIfClosed()
+    this.#runtime.throwIfClosed()
     const ending = new AbortController()
     const job: ScheduledWork = { name, schedule, limits, work, ended: ending.signal }
     this.#scheduled.set(name, job)
@@ -134,7 +134,7 @@ class FleetJobs implements Jobs {
   }
 
   async once(name: string, work: JobWork, options: RunNowOptions = {}): Promise<'ran' | 'already-done'> {
-    return once(this.#workshop, this.#call('once()', name, work, options))
+    return once(this.#runtime, this.#call('once()', name, work, options))
   }
 
   async atMostOncePer(
@@ -144,11 +144,11 @@ class FleetJobs implements Jobs {
     options: RunNowOptions = {},
   ): Promise<'ran' | 'skipped'> {
     const intervalMs = intervalMsOf('interval', interval)
-    return atMostOncePer(this.#workshop, this.#call('atMostOncePer()', name, work, options), intervalMs)
+    return atMostOncePer(this.#runtime, this.#call('atMostOncePer()', name, work, options), intervalMs)
   }
 
   async tryRun(name: string, work: JobWork, options: RunNowOptions = {}): Promise<'ran' | 'busy'> {
-    return tryRun(this.#workshop, this.#call('tryRun()', name, work, options))
+    return tryRun(this.#runtime, this.#call('tryRun()', name, work, options))
   }
 
   async status(): Promise<readonly JobStatus[]> {
@@ -162,7 +162,7 @@ class FleetJobs implements Jobs {
 
   close(): Promise<void> {
     this.#forgetSignal()
-    return this.#workshop.close()
+    return this.#runtime.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -170,12 +170,12 @@ class FleetJobs implements Jobs {
   }
 
   #serve(job: ScheduledWork): Promise<void> {
-    if (this.#sharedLeader === undefined) return serve(job, this.#workshop)
-    this.#gate ??= new SharedLeader(this.#sharedLeader, this.#workshop)
+    if (this.#sharedLeader === undefined) return serve(job, this.#runtime)
+    this.#gate ??= new SharedLeader(this.#sharedLeader, this.#runtime)
     return this.#gate.serve(job)
   }
 
-  #call(taker: string, name: string, work: JobWork, options: RunNowOptions): Call {
+  #call(taker: string, name: string, work: JobWork, options: RunNowOptions): JobCall {
     const limits = callOf(taker, name, options)
     checkWork(work)
     if (this.#scheduled.has(name) || name === this.#sharedLeader) throw takenName(name)
@@ -191,11 +191,11 @@ class FleetJobs implements Jobs {
   }
 
   async #statusOf(name: string): Promise<JobStatus> {
-    const record = await this.#workshop.read(name)
+    const record = await this.#runtime.read(name)
     const known = (record && jobStatus(record)) ?? { name, runs: [] }
     const schedule = this.#scheduled.get(name)?.schedule
     if (!schedule || known.nextRun) return known
-    const nextMs = schedule.times.after(this.#workshop.clock.wallMs())
+    const nextMs = schedule.times.after(this.#runtime.clock.wallMs())
     return {
       ...known,
       schedule: schedule.times.text,

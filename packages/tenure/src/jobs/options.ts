@@ -3,6 +3,7 @@ import { invalidOption } from '../common/errors.ts'
 import { checkName } from '../common/names.ts'
 import { checkOneOf, checkSignal } from '../engine/check-values.ts'
 import { checkMembers, checkOptions, type OptionNames } from '../common/check-options.ts'
+import type { PresenceOptions } from '../engine/members/check-presence.ts'
 import { checkDuration } from '../engine/timings.ts'
 import { cronTimes, timezoneOf } from './cron.ts'
 import type { JobObserver } from './events.ts'
@@ -10,8 +11,16 @@ import type { RunLimits } from './run-work.ts'
 import { Schedule, toleranceMsOf, type JobSchedule, type Missed } from './schedule.ts'
 import { intervalMsOf, intervalTimes, type Interval } from './times.ts'
 
-/** Options of {@link createJobs}: those of an elector without an election, and more. Only `store` is required. */
-export interface JobsOptions extends Omit<ElectorOptions, 'election' | 'observer'> {
+/**
+ * Options of {@link createJobs}, in addition to those of an elector without an election. Only `store` is required.
+ *
+ * `eligible` and `priority` decide whether this process leads scheduled jobs. Runs that you start yourself, as with
+ * `jobs.once`, ignore them.
+ */
+export interface JobsOptions extends Omit<
+  ElectorOptions,
+  'election' | 'observer' | 'progressTimeoutMs' | keyof PresenceOptions
+> {
   /** Aborting it closes the jobs. */
   readonly signal?: AbortSignal | undefined
   /**
@@ -19,7 +28,7 @@ export interface JobsOptions extends Omit<ElectorOptions, 'election' | 'observer
    * spread over the fleet.
    */
   readonly sharedLeader?: string | undefined
-  /** Also receives job events. Without an observer, each failed or missed run is logged. */
+  /** An observer that also receives job events. Without an observer, each failed or missed run is logged. */
   readonly observer?: JobObserver | undefined
 }
 
@@ -51,7 +60,9 @@ export interface JobOptions extends RunOptions {
   readonly missed?: Missed | undefined
 }
 
-export const jobsNames: OptionNames<JobsOptions> = { ...candidateNames, signal: true, sharedLeader: true }
+const { progressTimeoutMs: _progress, ...jobCandidateNames } = candidateNames
+
+export const jobsNames: OptionNames<JobsOptions> = { ...jobCandidateNames, signal: true, sharedLeader: true }
 const limitNames: OptionNames<RunOptions> = { maxRuntimeMs: true, retries: true, retryDelayMs: true }
 const jobNames: OptionNames<JobOptions> = { name: true, timezone: true, missed: true, ...limitNames }
 const callNames: OptionNames<RunNowOptions> = { ...limitNames, signal: true }

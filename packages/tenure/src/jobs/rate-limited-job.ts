@@ -12,7 +12,7 @@ export interface RateLimitedJob<Report extends RunReport> {
   /** Returns how long ago the call was made. */
   calledAgoMs(): number
   perform(run: JobRun): Promise<Report | undefined>
-  /** Receives events. What it throws or rejects with is dropped. */
+  /** Receives events. Errors that it throws or rejects with are dropped. */
   tell(happening: JobEventBody): void
 }
 
@@ -20,8 +20,8 @@ export interface RateLimitedJob<Report extends RunReport> {
 export type RateLimitedResult<Report> = { readonly servedMs: number } | { readonly report: Report | undefined }
 
 /**
- * The time of the last run, if it was within the interval before the call. A run in the future of this clock counts,
- * too.
+ * The time of the last run, if it was within the interval before the call. A run that is in the future on this clock
+ * also counts.
  */
 export function servedMsOf({ lastRunMs }: JobState, intervalMs: number, calledMs: number): number | undefined {
   return lastRunMs !== undefined && calledMs - lastRunMs < intervalMs ? lastRunMs : undefined
@@ -46,11 +46,11 @@ export async function runAtMostOncePer<Report extends RunReport>(
 ): Promise<RateLimitedResult<Report>> {
   const { clock = systemClock } = job
   const tell = safeListener((happening) => job.tell(happening))
-  const book = new JobLog(leadership, clock, tell)
+  const jobLog = new JobLog(leadership, clock, tell)
   const nowMs = clock.wallMs()
   // If another process ran the job while this call waited, that run serves this call.
-  const servedMs = servedMsOf(book.note, job.intervalMs, nowMs - Math.max(0, job.calledAgoMs()))
+  const servedMs = servedMsOf(jobLog.note, job.intervalMs, nowMs - Math.max(0, job.calledAgoMs()))
   if (servedMs !== undefined) return { servedMs }
-  const done = await book.run({ scheduledMs: nowMs, head: { lastRunMs: nowMs }, perform: (run) => job.perform(run) })
+  const done = await jobLog.run({ scheduledMs: nowMs, head: { lastRunMs: nowMs }, perform: (run) => job.perform(run) })
   return { report: done?.report }
 }

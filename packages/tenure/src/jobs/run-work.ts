@@ -1,7 +1,7 @@
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from '../common/clock.ts'
 import { answerByClock } from '../engine/clock-signal.ts'
-import { LeadershipLostError, TenureError } from '../common/errors.ts'
+import { isVoluntaryEnd, LeadershipLostError, TenureError } from '../common/errors.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { RunReport } from './job-log.ts'
 import type { JobEventBody } from './events.ts'
@@ -32,7 +32,7 @@ export interface JobContext {
   isLeader(): boolean
 }
 
-/** The work of a job. Its result is ignored or returned by the call that ran it. */
+/** The work of a job. Its result is returned by the call that ran it, or ignored. */
 export type JobWork<T = unknown> = (context: JobContext) => Promise<T> | T
 
 /** How long a run may take, and how many times it is retried. */
@@ -66,8 +66,8 @@ export interface WorkReport<T> extends RunReport {
 const longestRetryMs = 60_000
 
 /** Calls the work, and retries it if it fails: one try at a time, all in this leadership. */
-export async function perform<T>(performance: RunRequest<T>): Promise<WorkReport<T>> {
-  const { leadership, clock, run, work, maxRuntimeMs, retries } = performance
+export async function perform<T>(request: RunRequest<T>): Promise<WorkReport<T>> {
+  const { leadership, clock, run, work, maxRuntimeMs, retries } = request
   const controller = new AbortController()
   const { signal } = controller
   let hasTimedOut = false
@@ -76,7 +76,7 @@ export async function perform<T>(performance: RunRequest<T>): Promise<WorkReport
       ? undefined
       : clock.setTimer(maxRuntimeMs, () => {
           hasTimedOut = true
-          performance.tell({ type: 'timed-out', run })
+          request.tell({ type: 'timed-out', run })
           controller.abort(tooLong(leadership.election, maxRuntimeMs))
         })
   const end = () => {
@@ -87,7 +87,8 @@ export async function perform<T>(performance: RunRequest<T>): Promise<WorkReport
   if (leadership.signal.aborted) end()
   else leadership.signal.addEventListener('abort', end, { once: true })
   let hasSeenEnd = false
-  // If leadership is over according to the clock, this check aborts it, which calls `end` before the signal answers.
+  // If leadership has ended according to the clock, this check aborts it, and `end` is called before the signal
+  // answers.
   answerByClock(signal, () => {
     if (!leadership.isLeader()) hasSeenEnd = true
   })
@@ -98,7 +99,7 @@ export async function perform<T>(performance: RunRequest<T>): Promise<WorkReport
     for (let tries = 1; ; tries += 1) {
       const context = { name, scheduledAt: run.scheduledAt, term, signal, tries, isLeader }
       const settled = await settle(async () => work(context))
-      // Checked by the clock, because a process that was paused notices the loss of its leadership here.
+      // Check the clock as well, because a process that was paused notices the loss of its leadership here first.
       const isOver = () => signal.aborted || !leadership.isLeader()
       const loss = lossOf(leadership)
       const hasReturned = 'value' in settled && !hasTimedOut
@@ -106,7 +107,7 @@ export async function perform<T>(performance: RunRequest<T>): Promise<WorkReport
       const hasSucceeded = hasReturned && !hasSeenEnd
       const error = 'error' in settled ? settled.error : (loss ?? signal.reason)
       if (isOver()) return { result: endOf(leadership, hasTimedOut, error), error, tries, hasSucceeded }
-      const isAgain = tries <= retries && (await waitToRetry(performance, tries, error, signal))
+      const isAgain = tries <= retries && (await waitToRetry(request, tries, error, signal))
       if (isOver()) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }
       if (!isAgain) return { result: 'failed', error, tries }
     }
@@ -139,11 +140,11 @@ function endOf(leadership: Leadership, hasTimedOut: boolean, error: unknown): Jo
 }
 
 /**
- * Why another process may be running the job by now. Undefined while leading, or if it was asked to stop and its lease
- * is still renewed.
+ * Why another process may be running the job by now. Undefined while leading, and after the elector ended the
+ * leadership itself, as long as the lease is still renewed.
  */
 function lossOf(leadership: Leadership): unknown {
-  if (isAskedToEnd(leadership.signal)) return undefined
+  if (isRequestedEnd(leadership.signal)) return undefined
   try {
     leadership.throwIfLost()
     return undefined
@@ -152,9 +153,9 @@ function lossOf(leadership: Leadership): unknown {
   }
 }
 
-/** Whether a leadership ended because it was asked to. */
-export function isAskedToEnd({ reason }: { readonly reason?: unknown }): boolean {
-  return reason instanceof LeadershipLostError && (reason.reason === 'stopped' || reason.reason === 'released')
+/** Whether the elector ended the leadership itself, as by stop() or stepDown(), and did not lose it. */
+export function isRequestedEnd({ reason }: { readonly reason?: unknown }): boolean {
+  return reason instanceof LeadershipLostError && isVoluntaryEnd(reason.reason)
 }
 
 function tooLong(job: string, maxRuntimeMs: number): TenureError {

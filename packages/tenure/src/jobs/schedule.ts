@@ -8,7 +8,7 @@ export interface Slot {
   readonly slotMs: number
   /** The time until it starts. 0 if it is due. */
   readonly waitMs: number
-  /** The newest slot that is skipped. Undefined if none is. */
+  /** The newest slot that is skipped. Undefined if no slot is skipped. */
   readonly missedMs: number | undefined
 }
 
@@ -23,7 +23,7 @@ export function toleranceMsOf(leaseDurationMs: number, leases = 2): number {
 /** The times of a job, and which of them is due. `cronSchedule` creates one. */
 export interface JobSchedule {
   readonly times: Times
-  /** The time zone, for display. Undefined if it is UTC. */
+  /** The time zone, for display. Undefined means UTC. */
   readonly timezone: string | undefined
   /** The next slot to run after the last one. Undefined if there will never be another. */
   next(lastMs: number, nowMs: number): Slot | undefined

@@ -5,7 +5,7 @@ import type { Leadership } from '../engine/leadership.ts'
 import { leadWith, untilStopped } from '../api/lead-with.ts'
 import type { JobEventBody } from './events.ts'
 import { followSchedule, type FollowResult, type ScheduledJob } from './follow.ts'
-import { isAskedToEnd, perform, type JobWork, type RunLimits } from './run-work.ts'
+import { isRequestedEnd, perform, type JobWork, type RunLimits } from './run-work.ts'
 import type { Schedule } from './schedule.ts'
 import type { JobRuntime } from './job-runtime.ts'
 
@@ -41,19 +41,22 @@ function follow(
   })
 }
 
-/** Runs a job with its own leader. It keeps leading between runs, or lets others lead if there is time for that. */
-export function serve(job: ScheduledWork, workshop: JobRuntime): Promise<void> {
-  const { clock, reporter, leaseDurationMs, retryIntervalMs } = workshop
+/**
+ * Runs a job with its own leader. The process keeps leading between runs, or lets others lead if there is time for
+ * that.
+ */
+export function serve(job: ScheduledWork, runtime: JobRuntime): Promise<void> {
+  const { clock, reporter, leaseDurationMs, retryIntervalMs } = runtime
   // Step down after a run, so that the process that started first does not keep all jobs of the fleet.
   const leaves = (nextMs: number | undefined, hasRun: boolean) =>
     hasRun && nextMs !== undefined && nextMs - clock.wallMs() > leaseDurationMs
-  return workshop.withElector(job.name, async (elector) => {
+  return runtime.withPreferringElector(job.name, async (elector) => {
     elector.start({ signal: job.ended })
     for (;;) {
       const leadership = await elector.waitForLeadership().catch(() => undefined)
       if (!leadership) return
-      const following = follow(leadership, job, workshop, leaves).then(
-        // Long enough for others to take over, and over before the next run is due.
+      const following = follow(leadership, job, runtime, leaves).then(
+        // The cooldown is long enough for others to take over, and ends before the next run is due.
         ({ hasLeft }) => (hasLeft ? Math.min(2 * retryIntervalMs, leaseDurationMs / 2) : undefined),
         (error: unknown) => {
           reporter.tell(job.name, { type: 'error', error })
@@ -65,7 +68,7 @@ export function serve(job: ScheduledWork, workshop: JobRuntime): Promise<void> {
       } catch {
         // Leadership ended before the work was registered. Nothing was recorded, so nothing is run.
       }
-      // A stop settles even if a run never does.
+      // A stop settles even if a run never settles.
       const cooldownMs = await Promise.race([following, untilStopped(elector, leadership)])
       if (cooldownMs !== undefined) await elector.stepDown({ cooldownMs })
     }
@@ -77,8 +80,8 @@ export function serve(job: ScheduledWork, workshop: JobRuntime): Promise<void> {
  * due and released afterwards, so the job costs nothing in between. That lease alone makes the runs safe. The shared
  * leader only decides which process runs them.
  */
-export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop: JobRuntime): Promise<void> {
-  const { clock, reporter } = workshop
+export async function serveUnderSharedLeader(gate: Leadership, job: ScheduledWork, runtime: JobRuntime): Promise<void> {
+  const { clock, reporter } = runtime
   const goesOn = () => gate.isLeader() && !job.ended.aborted
   while (goesOn()) {
     const tell = (happening: JobEventBody) => {
@@ -86,8 +89,8 @@ export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop
     }
     let nextMs: number | undefined
     try {
-      const followed = await visit(gate, job, workshop)
-      // The job's own lease was lost. The next visit waits for it.
+      const followed = await runUnderOwnLease(gate, job, runtime)
+      // The job's own lease was lost. The next iteration campaigns for it again.
       if (!followed.hasLeft) continue
       nextMs = followed.nextMs
       if (nextMs !== undefined) tell({ type: 'scheduled', scheduledAt: new Date(nextMs) })
@@ -97,7 +100,7 @@ export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop
     }
     for (let waitMs = 1; waitMs > 0 && goesOn();) {
       waitMs = (nextMs ?? Infinity) - clock.wallMs()
-      if (waitMs > 0) await wait(Math.min(waitMs, longestSleepMs), gate, job, workshop)
+      if (waitMs > 0) await wait(Math.min(waitMs, longestSleepMs), gate, job, runtime)
     }
   }
 }
@@ -110,8 +113,8 @@ async function wait(ms: number, gate: Leadership, job: ScheduledWork, { clock }:
   for (const signal of [gate.signal, job.ended]) signal.removeEventListener('abort', end)
 }
 
-function visit(gate: Leadership, job: ScheduledWork, workshop: JobRuntime): Promise<FollowResult<never>> {
-  return workshop.withElector(job.name, async (elector) => {
+function runUnderOwnLease(gate: Leadership, job: ScheduledWork, runtime: JobRuntime): Promise<FollowResult<never>> {
+  return runtime.withElector(job.name, async (elector) => {
     // A run that has started continues under its own lease. A campaign stops, because the next shared leader will run
     // the job.
     const end = () => {
@@ -119,35 +122,35 @@ function visit(gate: Leadership, job: ScheduledWork, workshop: JobRuntime): Prom
     }
     gate.signal.addEventListener('abort', end, { once: true })
     try {
-      const course = { onLoss: 'throw' as const, signal: job.ended, trustsWork: true }
-      return await leadWith(elector, course, (leadership) => follow(leadership, job, workshop, () => true))
+      const plan = { onLoss: 'throw' as const, signal: job.ended, trustsWork: true }
+      return await leadWith(elector, plan, (leadership) => follow(leadership, job, runtime, () => true))
     } finally {
       gate.signal.removeEventListener('abort', end)
     }
   })
 }
 
-/** Settles with the work, or when leadership is lost. If leadership was asked to end, it waits for the work. */
+/** Settles with the work, or when leadership is lost. After stop() or stepDown(), it waits for the work. */
 function unlessLost({ signal }: Leadership, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
-      if (!isAskedToEnd(signal)) resolve()
+      if (!isRequestedEnd(signal)) resolve()
     }
     signal.addEventListener('abort', end, { once: true })
-    // Jobs come and go while one leadership lasts for months.
+    // Remove the listener, because a leadership may last for months while jobs are added and stopped.
     void work.finally(() => signal.removeEventListener('abort', end)).then(resolve)
   })
 }
 
 /** The shared leader of all jobs in a program. */
 export class SharedLeader {
-  readonly #workshop: JobRuntime
+  readonly #runtime: JobRuntime
   readonly #jobs = new Map<ScheduledWork, Promise<void>>()
   #leadership: Leadership | undefined
 
-  constructor(election: string, workshop: JobRuntime) {
-    this.#workshop = workshop
-    void workshop.withElector(election, async (elector) => {
+  constructor(election: string, runtime: JobRuntime) {
+    this.#runtime = runtime
+    void runtime.withPreferringElector(election, async (elector) => {
       elector.start()
       for (;;) {
         const leadership = await elector.waitForLeadership().catch(() => undefined)
@@ -179,9 +182,9 @@ export class SharedLeader {
   #begin(job: ScheduledWork): void {
     const leadership = this.#leadership
     if (!leadership?.isLeader()) return
-    // Wait for the rest of an earlier leadership, because a run may still continue under its own lease.
+    // Wait until the job has ended in an earlier leadership, because a run may still continue under its own lease.
     const before = this.#jobs.get(job)
-    const serving = Promise.resolve(before).then(() => serveBehind(leadership, job, this.#workshop))
+    const serving = Promise.resolve(before).then(() => serveUnderSharedLeader(leadership, job, this.#runtime))
     this.#jobs.set(job, serving)
     try {
       // The shared lease is not released while a job runs. If it is lost, the other jobs do not wait for that run.

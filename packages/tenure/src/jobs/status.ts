@@ -12,7 +12,7 @@ export interface JobStatus {
   /** The schedule, as words or as a cron expression. */
   readonly schedule?: string | undefined
   readonly timezone?: string | undefined
-  /** The newest time that was run or is being run. */
+  /** The most recent scheduled time whose run has started, whether or not it has finished. */
   readonly lastRun?: Date | undefined
   readonly nextRun?: Date | undefined
   /** When a job of `once` succeeded. */
@@ -35,12 +35,12 @@ export interface JobStatus {
  * for (const record of records) console.log(jobStatus(record)?.nextRun)
  */
 export function jobStatus(record: LeaseRecord): JobStatus | undefined {
-  const note = record.carry === '' ? undefined : jobStateOf(record.carry)
+  const note = record.checkpoint === '' ? undefined : jobStateOf(record.checkpoint)
   if (!note) return undefined
   const { lastRunMs, nextRunMs, doneMs, schedule, timezone } = note
   const { runs } = withLostRuns(note, record.released ? undefined : record.term)
   const running = runs.find(({ result }) => result === undefined)
-  // The very first leader records its starting time as the last run, although nobody ran it.
+  // The very first leader records its starting time as the last run, although no run took place.
   const hasRun = schedule === undefined || runs.some(({ begunAt }) => begunAt)
   return {
     name: record.election,

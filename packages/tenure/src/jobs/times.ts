@@ -3,7 +3,7 @@ import { checkOptions, type OptionNames } from '../common/check-options.ts'
 
 /** The times at which a job is due, in Unix milliseconds. All processes of a fleet compute the same times. */
 export interface Times {
-  /** For display, such as `0 3 * * *` or `every 5 minutes`. */
+  /** The schedule for display, such as `0 3 * * *` or `every 5 minutes`. */
   readonly text: string
   /** The newest time that is not in the future. */
   latest(nowMs: number): number | undefined
@@ -46,7 +46,7 @@ export function intervalMsOf(option: string, interval: Interval): number {
     ms += Math.round(count * each * 1_000) / 1_000
   }
   if (Number.isSafeInteger(ms) && ms >= shortestMs && ms <= longestDays * unitMs.days) return ms
-  const rule = `it must be whole milliseconds, at least ${shortestMs} and at most ${longestDays} days, such as { minutes: 5 }`
+  const rule = `it must be a whole number of milliseconds, at least ${shortestMs} ms and at most ${longestDays} days, such as { minutes: 5 }`
   throw invalidOption(option, ms, rule)
 }
 

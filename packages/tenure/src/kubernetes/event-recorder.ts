@@ -25,7 +25,8 @@ export class EventRecorder implements Observer {
     const what = messages[event.type]
     if (what === undefined) return
     const wallMs = this.#clock.wallMs()
-    // Sent one after another, so that they arrive in order. Each has a deadline, so that none delays the rest for long.
+    // Events are sent one after another, so that they arrive in order. Each has a deadline, so that none delays the
+    // rest for long.
     this.#sent = this.#sent.then(() => this.#post(event, what, wallMs)).catch((error: unknown) => this.#report(error))
   }
 

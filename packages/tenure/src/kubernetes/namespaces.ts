@@ -6,12 +6,12 @@ import type { KubernetesClient } from '../clients/kubernetes/client.ts'
 /** The default namespace for Leases. */
 export const defaultNamespace = 'default'
 
-/** Clients that were already checked: an elector checks its own option, and then its store would check again. */
+/** Clients that were already checked. An elector checks its own option, and its store would then check again. */
 const advised = new WeakSet<KubernetesClient>()
 
 /**
  * Warns once if Leases are kept in `default` although the pod or the context is in another namespace. With cluster-wide
- * permissions, nothing else would reveal it: programs in two namespaces would share a Lease of the same name.
+ * permissions, nothing else would reveal the mistake: programs in two namespaces would share a Lease of the same name.
  */
 export function adviseOnNamespace(
   client: KubernetesClient,
@@ -21,15 +21,15 @@ export function adviseOnNamespace(
   if (process.env['POD_NAMESPACE']) return
   if (advised.has(client)) return
   advised.add(client)
-  const home = client.home?.()
-  if (!home || home.namespace === defaultNamespace) return
+  const configured = client.configuredNamespace?.()
+  if (!configured || configured.namespace === defaultNamespace) return
   const kept = `${across}Leases are kept in the namespace "default", because POD_NAMESPACE is not set.`
   const danger = `With cluster-wide permissions, elections with the same name in two namespaces would share one ${across}Lease.`
-  const byUrl = option === 'namespace' ? ` (in a URL: ${scheme}://${home.namespace})` : ''
-  const passed = `${option}: ${JSON.stringify(home.namespace)}${byUrl}`
+  const byUrl = option === 'namespace' ? ` (in a URL: ${scheme}://${configured.namespace})` : ''
+  const passed = `${option}: ${JSON.stringify(configured.namespace)}${byUrl}`
   warnOnce(
     'INVALID_OPTION',
-    `${kept} ${home.said} ${danger} Set POD_NAMESPACE (in a pod with the downward API), or pass ${passed}.`,
+    `${kept} ${configured.description} ${danger} Set POD_NAMESPACE (in a pod with the downward API), or pass ${passed}.`,
   )
 }
 

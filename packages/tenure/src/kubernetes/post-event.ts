@@ -13,10 +13,10 @@ export interface KubernetesEvent {
     readonly uid?: string | undefined
   }
   readonly type: 'Normal' | 'Warning'
-  /** In CamelCase. */
+  /** The reason of the Event, in CamelCase. */
   readonly reason: string
   readonly message: string
-  /** The program that reports the Event, and which of its replicas. */
+  /** The program that reports the Event, and the replica. */
   readonly component: string
   readonly host: string
   readonly wallMs: number

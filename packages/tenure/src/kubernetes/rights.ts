@@ -11,9 +11,9 @@ export interface ElectionKind<Write extends string = string> {
   readonly version: string
   readonly plural: string
   readonly kind: string
-  /** The verb that renewals and takeovers need. */
+  /** The verb required for renewals and takeovers. */
   readonly write: Write
-  /** The directory with a Role. */
+  /** The directory that contains a Role. */
   readonly manifests: string
 }
 
@@ -27,22 +27,26 @@ const leases: ElectionKind<'update'> = {
 }
 
 /** A verb that an elector uses. */
-type Verb<Write extends string = string> = 'get' | 'create' | 'watch' | Write
+type KubernetesVerb<Write extends string = string> = 'get' | 'create' | 'watch' | Write
 
-/** What a caller may do with the object of one election, according to the API server. */
-export type Rights<Write extends string> = Readonly<Record<Verb<Write>, boolean>> & {
-  /** Whether an elector works with these. It works without `watch`, and without `create` once the object exists. */
+/** The permissions of a caller on the object of one election, according to the API server. */
+export type KubernetesRights<Write extends string> = Readonly<Record<KubernetesVerb<Write>, boolean>> & {
+  /**
+   * Whether these permissions are enough for an elector. An elector works without `watch`, and without `create` once
+   * the object exists.
+   */
   readonly enough: boolean
   /**
-   * Names the user, the missing permission, the object, the effect and what to apply. Undefined if nothing is missing.
+   * Returns a message that names the user, the missing permission, the object, the effect, and what to apply. Undefined
+   * if nothing is missing.
    */
   readonly missing: TenureError | undefined
 }
 
-/** What a caller may do with one Lease. */
-export type LeaseRights = Rights<'update'>
+/** The permissions of a caller on one Lease. */
+export type LeaseRights = KubernetesRights<'update'>
 
-interface Place {
+interface AccessTarget {
   readonly namespace: string
   readonly name: string
 }
@@ -50,7 +54,7 @@ interface Place {
 const reviewPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const selfPath = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 /** Timeout for each request. */
-const patienceMs = 5_000
+const requestTimeoutMs = 5_000
 /**
  * The last check of each client. Electors that share a client check in turn, so that they open only one more
  * connection.
@@ -64,21 +68,21 @@ const turns = new WeakMap<KubernetesClient, Promise<unknown>>()
  */
 export function askRights(
   client: KubernetesClient,
-  place: Place,
+  place: AccessTarget,
   question: string,
   call: CallOptions,
 ): Promise<LeaseRights | undefined> {
   return askRightsOn(leases, client, place, question, call)
 }
 
-/** Like {@link askRights}, for another kind of object. */
+/** Asks which permissions the caller has on a kind of object, as {@link askRights} does for Leases. */
 export function askRightsOn<Write extends string>(
   kind: ElectionKind<Write>,
   client: KubernetesClient,
-  place: Place,
+  place: AccessTarget,
   question: string,
   call: CallOptions,
-): Promise<Rights<Write> | undefined> {
+): Promise<KubernetesRights<Write> | undefined> {
   const turn = (turns.get(client) ?? Promise.resolve()).then(() => ask(kind, client, place, question, call))
   turns.set(client, turn)
   return turn
@@ -87,24 +91,24 @@ export function askRightsOn<Write extends string>(
 async function ask<Write extends string>(
   kind: ElectionKind<Write>,
   client: KubernetesClient,
-  place: Place,
+  place: AccessTarget,
   question: string,
   { signal }: CallOptions,
-): Promise<Rights<Write> | undefined> {
+): Promise<KubernetesRights<Write> | undefined> {
   const request: Ask = (method, path, body) =>
-    client.request({ method, path, ...(body && { body }), signal, timeoutMs: patienceMs })
-  const verbs: readonly Verb<Write>[] = ['get', 'create', kind.write, 'watch']
-  const allowed = Object.fromEntries(verbs.map((verb) => [verb, false])) as Record<Verb<Write>, boolean>
+    client.request({ method, path, ...(body && { body }), signal, timeoutMs: requestTimeoutMs })
+  const verbs: readonly KubernetesVerb<Write>[] = ['get', 'create', kind.write, 'watch']
+  const allowed = Object.fromEntries(verbs.map((verb) => [verb, false])) as Record<KubernetesVerb<Write>, boolean>
   let remark = ''
   try {
-    // Check write access first: without this check, its lack would show only at the first renewal.
+    // Check write access first. Without this check, a missing permission would show only at the first renewal.
     for (const verb of [kind.write, 'get', 'create', 'watch'] as const) {
       const status = statusOf(await request('POST', reviewPath, reviewOf(kind, verb, place)))
       if (typeof status?.['allowed'] !== 'boolean') return undefined
-      // An authorizer failed, for example a webhook. It may allow this once it is back.
+      // An authorizer failed, for example a webhook. It may allow this once it works again.
       if (!status['allowed'] && asText(status['evaluationError']) !== '') return undefined
       allowed[verb] = status['allowed']
-      // For example, a bound Role that does not exist.
+      // The reason may be, for example, that a bound Role does not exist.
       if (!status['allowed']) remark ||= asText(status['reason'])
     }
     const lacks = verbs.filter((verb) => !allowed[verb])
@@ -116,7 +120,7 @@ async function ask<Write extends string>(
     const user = userOf(await request('POST', selfPath, selfReview))
     return { ...allowed, enough, missing: missingRightError(kind, missing, place, { user, remark, question }) }
   } catch {
-    // The election uses the same server and reports its errors.
+    // The election uses the same server and reports the server's errors.
     return undefined
   }
 }
@@ -126,7 +130,7 @@ type Ask = (method: 'GET' | 'POST', path: string, body?: object) => Promise<ApiA
 const selfReview = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
 
 /** A Role may be limited to one object by its name, but "create" is authorized before the name is known. */
-function reviewOf({ group, plural }: ElectionKind, verb: Verb, { namespace, name }: Place): object {
+function reviewOf({ group, plural }: ElectionKind, verb: KubernetesVerb, { namespace, name }: AccessTarget): object {
   const named = verb === 'create' ? {} : { name }
   return {
     apiVersion: 'authorization.k8s.io/v1',
@@ -143,12 +147,12 @@ function statusOf({ status, body }: ApiAnswer): Record<string, unknown> | undefi
 async function exists(
   request: Ask,
   { group, version, plural }: ElectionKind,
-  { namespace, name }: Place,
+  { namespace, name }: AccessTarget,
 ): Promise<boolean> {
   return (await request('GET', `/apis/${group}/${version}/namespaces/${namespace}/${plural}/${name}`)).status === 200
 }
 
-/** Undefined before Kubernetes 1.28, which does not support this review. */
+/** The caller's user name. Undefined before Kubernetes 1.28, where this review does not exist. */
 function userOf(answer: ApiAnswer): string | undefined {
   const info = statusOf(answer)?.['userInfo']
   return (isObject(info) && asText(info['username'])) || undefined
@@ -156,8 +160,8 @@ function userOf(answer: ApiAnswer): string | undefined {
 
 function missingRightError(
   kind: ElectionKind,
-  missing: readonly Verb[],
-  { namespace, name }: Place,
+  missing: readonly KubernetesVerb[],
+  { namespace, name }: AccessTarget,
   { user, remark, question }: { readonly user: string | undefined; readonly remark: string; readonly question: string },
 ): TenureError {
   const who = user === undefined ? 'The user of this program' : `"${user}"`
@@ -168,7 +172,7 @@ function missingRightError(
   return new TenureError('MISSING_RIGHT', `${text}${question} ${toApply(kind, user, namespace)}`)
 }
 
-function effectOf({ kind, write }: ElectionKind, missing: readonly Verb[]): string {
+function effectOf({ kind, write }: ElectionKind, missing: readonly KubernetesVerb[]): string {
   if (missing.includes('get')) return 'It cannot take part in the election.'
   if (missing.includes(write)) return 'It can neither renew nor take over: its leadership ends at the deadline.'
   if (missing.includes('create')) return `It must wait until another program creates the ${kind}.`
@@ -189,7 +193,7 @@ function asWord(text: string): string {
 }
 
 /** A hint for errors, if the default namespace may not be the intended one. */
-export function aboutDefault(namespace: string): string {
+export function defaultNamespaceHint(namespace: string): string {
   if (namespace !== 'default' || process.env['POD_NAMESPACE']) return ''
   return ' The namespace is "default" because POD_NAMESPACE is not set. If another one is meant, set POD_NAMESPACE with the downward API, or pass the namespace.'
 }

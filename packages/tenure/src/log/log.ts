@@ -1,11 +1,11 @@
 /**
- * Where lines for people are written: `console`, a pino logger, or any object with these three methods.
+ * Where log lines are written: `console`, a pino logger, or any object with these three methods.
  *
  * - `error`: leadership was lost, or work, a job, or a listener failed.
  * - `warn`: a call to the store failed, or the store answers again.
  * - `info`: normal operation, such as an election. Only a log that was passed as an option gets these.
  *
- * Its methods are called synchronously and never awaited. What they throw or reject with is dropped.
+ * Its methods are called synchronously and never awaited. Errors that they throw or reject with are dropped.
  *
  * @example
  * const elector = new Elector({ store, election: 'payments', log: pino() })

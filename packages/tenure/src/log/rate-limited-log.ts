@@ -9,18 +9,18 @@ const mostLines = 5
  * When there are this many kinds, all further lines share one kind, so that server messages can increase neither the
  * memory used nor the number of lines without limit.
  */
-const mostKinds = 50
+const maxKinds = 50
 /** A summary counts this many elections and jobs by name, and the rest together. */
-const mostNames = 20
+const maxNames = 20
 const longestText = 4_000
 
 /** Properties of a line besides its text. */
 export interface LineOptions {
-  /** What the line is about. A line that is only counted is counted under this name. */
+  /** The subject of the line. A line that is only counted is counted under this name. */
   readonly name?: string
-  /** Only count a line that repeats the previous text. For errors that occur on every try. */
+  /** Whether a line that repeats the previous text is only counted. Set for errors that occur on every try. */
   readonly countsRepeats?: boolean
-  /** Returns further lines, such as a stack. */
+  /** Returns additional lines, such as a stack. */
   readonly detailOf?: () => string | undefined
 }
 
@@ -31,7 +31,7 @@ interface Window {
   written: number
   /** How many lines were counted but not written. */
   held: number
-  /** How many of these lines each name has. */
+  /** How many of these lines belong to each name. */
   readonly heldNames: Map<string, number>
   last: string
   lastHeld: string
@@ -41,9 +41,9 @@ interface Window {
 
 /**
  * Writes lines to a log. All users in a process with the same clock and log share one instance. Lines that differ only
- * in names and numbers are of one kind: ten thousand electors whose store goes away log the same. At most five lines of
- * each kind are written per minute, followed by one with the number of the remaining lines by name. All info lines are
- * written: a user who passes a log wants them, and they are only as frequent as elections and runs.
+ * in names and numbers are of one kind: when a store fails, ten thousand electors all log the same line. At most five
+ * lines of each kind are written per minute, followed by one that counts the remaining lines by name. All info lines
+ * are written: a user who passes a log wants them, and they are only as frequent as elections and runs.
  *
  * There is no timer. A summary is written at the first activity after its minute, or when the last elector stops.
  */
@@ -77,7 +77,8 @@ export class LogLines {
   }
 
   /**
-   * Unregisters a user. After the last one there may be no activity for a long time, so the summaries are written now.
+   * Unregisters a user. After the last one unregisters, there may be no activity for a long time, so the summaries are
+   * written now.
    */
   close(): void {
     this.#users -= 1
@@ -128,8 +129,8 @@ export class LogLines {
     const kind = `${level} ${text.replaceAll(/"[^"]*"|\d+/g, '').slice(0, 80)}`
     const known = this.#windows.get(kind)
     if (known) return known
-    const isRoom = this.#windows.size < mostKinds
-    // One for each level: a summary of errors must not be written as a warning.
+    const isRoom = this.#windows.size < maxKinds
+    // There is one summary for each level, because a summary of errors must not be written as a warning.
     const otherKind = `${level} other`
     const shared = isRoom ? undefined : this.#windows.get(otherKind)
     if (shared) return shared
@@ -174,7 +175,7 @@ function hold(window: Window, text: string, name: string | undefined): void {
   const { heldNames } = window
   window.held += 1
   window.lastHeld = text
-  if (name === undefined || (heldNames.size >= mostNames && !heldNames.has(name))) return
+  if (name === undefined || (heldNames.size >= maxNames && !heldNames.has(name))) return
   heldNames.set(name, (heldNames.get(name) ?? 0) + 1)
 }
 
@@ -186,12 +187,14 @@ function namesOf({ held, heldNames }: Window): string {
   return counts.length > 1 ? ` (${counts.join(', ')})` : ''
 }
 
-/** Servers control the text of their errors. Terminal control characters become spaces, and the length is limited. */
+/**
+ * Servers control the text of their errors, so terminal control characters become spaces, and the length is limited.
+ */
 function printable(text: string): string {
   return text.slice(0, longestText).replaceAll(/[^\P{Cc}\n]+/gu, ' ')
 }
 
-/** Formats a duration for people. */
+/** Formats a duration for display. */
 export function formatDuration(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`

@@ -1,6 +1,6 @@
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from '../common/clock.ts'
-import type { ResourceChange, Resources, ResourceScope } from './resources.ts'
+import type { ResourceChange, Resources, ResourceScope, ResourceWatchOptions } from './resources.ts'
 
 /** Options of {@link keepWatching}. */
 export interface KeepWatchingOptions {
@@ -8,6 +8,8 @@ export interface KeepWatchingOptions {
   readonly signal: AbortSignal
   /** Receives the reason why a watch ended. Undefined if the server ended it. Another watch is opened after a pause. */
   readonly report?: ((error: unknown) => void) | undefined
+  /** See {@link ResourceWatchOptions.isKnown}. */
+  readonly isKnown?: ResourceWatchOptions['isKnown']
 }
 
 const shortestPauseMs = 200
@@ -23,13 +25,13 @@ const longestPauseMs = 5_000
 export async function* keepWatching(
   resources: Pick<Resources, 'watch'>,
   scope: ResourceScope,
-  { clock, signal, report }: KeepWatchingOptions,
+  { clock, signal, report, isKnown }: KeepWatchingOptions,
 ): AsyncGenerator<ResourceChange, void, undefined> {
   let pauseMs = shortestPauseMs
   while (!signal.aborted) {
     const openedMs = clock.monotonicMs()
     try {
-      for await (const change of resources.watch(scope, { signal })) {
+      for await (const change of resources.watch(scope, { signal, isKnown })) {
         if (signal.aborted) return
         yield change
       }

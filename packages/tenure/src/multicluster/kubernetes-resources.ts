@@ -2,16 +2,28 @@ import type { Clock } from '../common/clock.ts'
 import { TenureError } from '../common/errors.ts'
 import { ApiError, reasonOf, type ApiAnswer } from '../clients/kubernetes/api-error.ts'
 import type { ApiCall, KubernetesClient } from '../clients/kubernetes/client.ts'
-import { anyVersion, follow, listAll, type Seen } from '../clients/kubernetes/list-watch.ts'
+import { anyVersion, follow, listAll, type SeenVersion } from '../clients/kubernetes/list-watch.ts'
 import type { CallOptions } from '../engine/lease-store.ts'
-import { electionAnnotation, readResource } from './read-resource.ts'
-import { resourceType, type MultiClusterLease, type MultiClusterLeaseSpec } from './resource.ts'
-import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, StatusPatch } from './resources.ts'
+import { electionAnnotation, readResource, versionIn } from './protocol/resource-codec.ts'
+import {
+  resourceType,
+  type MultiClusterLease,
+  type MultiClusterLeaseSpec,
+  type SpecPatch,
+  type StatusPatch,
+} from './protocol/resource-types.ts'
+import type { ResourceChange, ResourceKey, Resources, ResourceScope, ResourceWatchOptions } from './resources.ts'
 
 const { group, version, plural, kind } = resourceType
 const apiVersion = `${group}/${version}`
 /** Makes the API server reject an unknown field, which it would otherwise drop silently. */
 const strict = '?fieldValidation=Strict'
+/**
+ * Makes the API server drop its record of who wrote which field, and no longer keep one for this object. Nobody needs it
+ * here: candidates and controllers write different parts. It takes up almost half of each object and of each event, and
+ * its upkeep is most of what a write costs the API server.
+ */
+const untracked = { managedFields: [{}] }
 /** The API server sends a bookmark about once a minute on an idle watch. */
 const quietMs = 90_000
 /** The shortest watch timeout. */
@@ -55,7 +67,8 @@ class KubernetesResources implements Resources {
 
   async patchSpec(key: ResourceKey, patch: SpecPatch, call: CallOptions): Promise<MultiClusterLease | undefined> {
     const path = `${pathOf(key)}${strict}`
-    return this.#ask('patch', key, { method: 'PATCH', path, body: { spec: patch }, ...call }, ['NotFound'])
+    const body = { metadata: untracked, spec: patch }
+    return this.#ask('patch', key, { method: 'PATCH', path, body, ...call }, ['NotFound'])
   }
 
   async patchStatus(
@@ -71,7 +84,8 @@ class KubernetesResources implements Resources {
     return patched?.uid === uid ? patched : undefined
   }
 
-  async *watch(of: ResourceScope, { signal }: CallOptions): AsyncGenerator<ResourceChange, void, undefined> {
+  async *watch(of: ResourceScope, options: ResourceWatchOptions): AsyncGenerator<ResourceChange, void, undefined> {
+    const { signal, isKnown } = options
     const path = collectionOf(of.namespace)
     const { name } = of
     const failed = (answer: ApiAnswer) => refusalOf(`Cannot list ${inWords(of.namespace)}`, answer)
@@ -80,10 +94,12 @@ class KubernetesResources implements Resources {
         ? (again: boolean) => this.#lookAt(of, again, { signal })
         : () => listAll(this.#client, { path, signal, failed })
     // A live candidate causes an event within its lease duration. The shortest lease since the last list determines the
-    // watch timeout. If the candidate with that lease has died, the timeout causes one more list, which resets the
+    // watch timeout. If the candidate with that lease has died, the timeout triggers one more list, which resets the
     // timeout.
     let silenceMs = quietMs
-    const watched = { client: this.#client, clock: this.#clock, path, name, signal, look, silenceMs: () => silenceMs }
+    const skip = isKnown && ((line: string) => isKnownIn(line, isKnown))
+    const parts = { client: this.#client, clock: this.#clock, path, name, signal, look, skip }
+    const watched = { ...parts, silenceMs: () => silenceMs }
     for await (const event of follow<readonly unknown[]>(watched)) {
       if (event.type === 'all') {
         silenceMs = quietMs
@@ -99,10 +115,10 @@ class KubernetesResources implements Resources {
   }
 
   /**
-   * Reads a single resource, which only requires the permission to get it. The API server may have compacted the
+   * Reads a single resource, which requires only the permission to get it. The API server may have compacted the
    * object's own version.
    */
-  async #lookAt(key: ResourceKey, again: boolean, call: CallOptions): Promise<Seen<readonly unknown[]>> {
+  async #lookAt(key: ResourceKey, again: boolean, call: CallOptions): Promise<SeenVersion<readonly unknown[]>> {
     const answer = await this.#client.request({ method: 'GET', path: pathOf(key), ...call })
     if (isNotFound(answer)) return { state: [], from: anyVersion }
     const resource = readAnswer('get', key, answer)
@@ -117,6 +133,11 @@ class KubernetesResources implements Resources {
   }
 }
 
+function isKnownIn(line: string, isKnown: NonNullable<ResourceWatchOptions['isKnown']>): boolean {
+  const version = versionIn(line)
+  return version !== undefined && isKnown(version)
+}
+
 function readAnswer(what: string, { namespace, name }: ResourceKey, answer: ApiAnswer): MultiClusterLease {
   const said = `Cannot ${what} MultiClusterLease "${namespace}/${name}"`
   if (answer.status !== 200 && answer.status !== 201) throw refusalOf(said, answer)
@@ -126,12 +147,12 @@ function readAnswer(what: string, { namespace, name }: ResourceKey, answer: ApiA
 }
 
 function refusalOf(said: string, answer: ApiAnswer): TenureError {
-  // The API server gives no reason for a kind that it does not know.
+  // The API server gives no reason for an unknown kind.
   if (answer.status === 404 && reasonOf(answer) === undefined) {
     const text = `${said}: the API server does not know the kind. Apply deploy/multicluster/crd.yaml.`
     return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
   }
-  return new ApiError(said, answer, 'Bind a Role of deploy/multicluster to the user that the program runs as.')
+  return new ApiError(said, answer, 'Bind a Role from deploy/multicluster to the user that the program runs as.')
 }
 
 function isNotFound(answer: ApiAnswer): boolean {

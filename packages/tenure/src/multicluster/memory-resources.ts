@@ -1,18 +1,24 @@
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import { isObject } from '@tenure/internal/objects'
-import type { CallOptions } from '../engine/lease-store.ts'
-import type { MultiClusterLease, MultiClusterLeaseSpec, MultiClusterLeaseStatus } from './resource.ts'
-import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, StatusPatch } from './resources.ts'
+import type {
+  MultiClusterLease,
+  MultiClusterLeaseSpec,
+  MultiClusterLeaseStatus,
+  SpecPatch,
+  StatusPatch,
+} from './protocol/resource-types.ts'
+import type { ResourceChange, ResourceKey, Resources, ResourceScope, ResourceWatchOptions } from './resources.ts'
 
-/** In-memory resources, and what an operator may do to them. */
+/** In-memory resources, with operations that an operator could perform. */
 export interface MemoryResources extends Resources {
   delete(key: ResourceKey): void
   /** All resources, as a backup contains them. */
   backup(): readonly MultiClusterLease[]
-  /** Replaces the current state with a backup. Versions go back as well, and watches end. */
+  /** Replaces the current state with a backup. Versions also go back, and watches end. */
   restore(backup: readonly MultiClusterLease[]): void
 }
 
-interface Watcher {
+interface ResourceWatcher {
   notice(change: ResourceChange | undefined): void
 }
 
@@ -20,7 +26,7 @@ interface Watcher {
 export function memoryResources(newUid: () => string): MemoryResources {
   let resources = new Map<string, MultiClusterLease>()
   let writes = 0
-  const watchers = new Set<Watcher>()
+  const watchers = new Set<ResourceWatcher>()
 
   const tell = (change: ResourceChange | undefined) => {
     for (const watcher of watchers) watcher.notice(change)
@@ -37,30 +43,30 @@ export function memoryResources(newUid: () => string): MemoryResources {
     (of.namespace === undefined || of.namespace === resource.namespace) &&
     (of.name === undefined || of.name === resource.name)
 
-  async function* watch(of: ResourceScope, { signal }: CallOptions): AsyncGenerator<ResourceChange, void, undefined> {
+  async function* watch(
+    of: ResourceScope,
+    options: ResourceWatchOptions,
+  ): AsyncGenerator<ResourceChange, void, undefined> {
+    const { signal, isKnown } = options
     const isShown = shownTo(of)
-    const news: (ResourceChange | undefined)[] = [
-      { type: 'all', resources: [...resources.values()].filter((resource) => isShown(resource)) },
-    ]
-    let wake: (() => void) | undefined
-    const watcher: Watcher = {
+    const all = { type: 'all', resources: [...resources.values()].filter((resource) => isShown(resource)) } as const
+    const news = new AsyncQueue<ResourceChange>('all', all)
+    const watcher: ResourceWatcher = {
       notice(change) {
-        if (change && change.type !== 'all' && !isShown(change.resource)) return
-        news.push(change)
-        wake?.()
+        if (!change) return news.end()
+        if (change.type === 'all' || isShown(change.resource)) news.put(change)
       },
     }
-    const onAbort = () => wake?.()
+    const onAbort = () => news.end()
     watchers.add(watcher)
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       while (!signal.aborted) {
-        while (news.length > 0 && !signal.aborted) {
-          const change = news.shift()
-          if (!change) return
-          yield change
-        }
-        if (!signal.aborted) await new Promise<void>((resolve) => (wake = resolve))
+        const change = news.take()
+        if (change?.type === 'put' && isKnown?.(change.resource)) continue
+        if (change) yield change
+        else if (news.isEnded) return
+        else await news.ready()
       }
     } finally {
       watchers.delete(watcher)

@@ -1,25 +1,25 @@
-import { pause } from '@tenure/internal/pause'
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import type { Clock } from '../common/clock.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
-import { relayedRecordOf } from './answers.ts'
-import type { MultiClusterLease } from './resource.ts'
+import { candidateRecord } from './protocol/answer-codec.ts'
+import { isGlobalHolder } from './protocol/holder-names.ts'
+import type { MultiClusterLease } from './protocol/resource-types.ts'
 import type { ResourceObserver, ResourceListener } from './resource-observer.ts'
 
 const quietMs = 90_000
 
 /**
- * Watches the global record in the status. A controller serves an election only while somebody asks for it. So a store
- * that only watches sends a read after two lease durations without news.
+ * Watches the global record in the status. A controller serves an election only while it receives requests for it. So a
+ * store that only watches sends a read after two lease durations without a change.
  */
 export class RecordWatch implements ResourceListener {
   readonly #election: string
   readonly #view: ResourceObserver
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  /** Only the newest state is kept: a slow reader skips states. */
-  #news: MultiClusterLease | undefined
+  /** The newest state, until it is read. A slow reader skips states. */
+  readonly #news = new AsyncQueue<MultiClusterLease>('latest')
   #failure: { readonly error: unknown } | undefined
-  #wake: AbortController | undefined
   #shown: LeaseRecord | undefined
   /** The uid of the resource that showed the record. */
   #shownIn: string | undefined
@@ -30,7 +30,8 @@ export class RecordWatch implements ResourceListener {
     this.#clock = clock
     this.#signal = signal
     view.add(this)
-    // End even if the reader has taken a state and never asks for the next one. Nothing else would end the watch then.
+    // End the watch even if the reader has taken a state and never asks for the next one. In that case nothing else
+    // would end it.
     signal.addEventListener('abort', () => this.end(), { once: true })
   }
 
@@ -42,11 +43,11 @@ export class RecordWatch implements ResourceListener {
     if (this.#view.forbidden !== undefined) return
     yield (this.#shown = await read())
     while (!this.#signal.aborted) {
-      await this.#nextNews()
+      await this.#news.readyWithin(this.#clock, silenceOf(this.#shown))
       if (this.#signal.aborted) return
       if (this.#failure) throw this.#failure.error
-      const news = this.#news
-      this.#news = undefined
+      if (this.#news.isEnded) return
+      const news = this.#news.take()
       const record = news ? this.#recordIn(news) : await read()
       const before = this.#shown
       this.#shown = record
@@ -58,39 +59,27 @@ export class RecordWatch implements ResourceListener {
   seen(resource: MultiClusterLease | undefined, isEvent: boolean): void {
     // Events are ordered. The answer to a request between two events could show an earlier state.
     if (!resource || (!isEvent && this.#view.isLive)) return
-    this.#news = resource
-    this.#wake?.abort()
+    this.#news.put(resource)
   }
 
   deleted(): void {}
 
   unwatched(error: unknown): void {
     this.#failure = { error }
-    this.#wake?.abort()
+    this.#news.end()
   }
 
   end(): void {
-    this.#wake?.abort()
+    this.#news.end()
     this.#view.remove(this)
   }
 
-  async #nextNews(): Promise<void> {
-    if (this.#news || this.#failure) return
-    const wake = new AbortController()
-    const onAbort = () => wake.abort()
-    this.#wake = wake
-    this.#signal.addEventListener('abort', onAbort, { once: true })
-    await pause(this.#clock, silenceOf(this.#shown), wake.signal)
-    this.#signal.removeEventListener('abort', onAbort)
-    this.#wake = undefined
-  }
-
-  /** The record in the status, or the record already shown if the status has no news. */
+  /** The record in the status, or the record already shown if the status contains nothing new. */
   #recordIn({ uid, status }: MultiClusterLease): LeaseRecord | undefined {
     if (status.record) {
-      const record = relayedRecordOf(this.#election, status.record)
+      const record = candidateRecord(this.#election, status.record)
       this.#shownIn = uid
-      // An event that arrived late.
+      // A late event may show an earlier term, which must not replace the newer one.
       return record.term < (this.#shown?.term ?? 0) ? this.#shown : record
     }
     // A recreated resource has not received the record yet. If the same resource showed the record before, the record
@@ -102,11 +91,11 @@ export class RecordWatch implements ResourceListener {
 /**
  * Whether this is a renewal from another cluster. Such a renewal reaches the status late, for example together with the
  * answer to another candidate. A standby that saw it would count the whole lease from that late moment. The controller
- * has observed the renewal in time and tells standbys when to ask.
+ * has observed the renewal in time, and its answers tell standbys when to retry.
  */
 function isRenewalElsewhere(before: LeaseRecord | undefined, after: LeaseRecord | undefined): boolean {
   if (!before || !after || before.released || after.released) return false
-  return after.holder.includes('/') && before.attempt === after.attempt && before.term === after.term
+  return isGlobalHolder(after.holder) && before.attempt === after.attempt && before.term === after.term
 }
 
 function silenceOf(record: LeaseRecord | undefined): number {

@@ -1,11 +1,11 @@
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
-import type { Clock, Timer } from '../common/clock.ts'
+import type { Clock } from '../common/clock.ts'
 import { isTenureError, TenureError } from '../common/errors.ts'
-import { Bound } from '../clients/http/bound.ts'
+import { Bound } from '@tenure/internal/bound'
 import type { CallOptions } from '../engine/lease-store.ts'
-import { RelayedError } from './answers.ts'
-import type { Condition, MultiClusterAnswer, MultiClusterLease } from './resource.ts'
+import { RelayedError } from './protocol/answer-codec.ts'
+import type { Condition, MultiClusterAnswer, MultiClusterLease } from './protocol/resource-types.ts'
 import type { ResourceKey } from './resources.ts'
 import type { ResourceObserver, ResourceListener } from './resource-observer.ts'
 
@@ -13,6 +13,8 @@ const defaultTimeoutMs = 10_000
 /** Without a watch, the resource is polled: quickly at first, then less often. */
 const firstReadMs = 50
 const longestReadMs = 1_000
+/** How often a replaced request is written again. Each time, another abandoned call of this store was applied late. */
+const mostReplaced = 8
 
 /** One call, from its start to its answer or deadline, including all requests that it sends. */
 export class RelayedCall implements ResourceListener {
@@ -20,13 +22,14 @@ export class RelayedCall implements ResourceListener {
   readonly #view: ResourceObserver
   readonly #clock: Clock
   readonly #timeoutMs: number
-  readonly #deadlineMs: number
   readonly #bound: Bound
   readonly #abort = new AbortController()
-  readonly #timer: Timer
   #take: ((answer: MultiClusterAnswer) => void) | undefined
   #expected: { readonly key: string; readonly id: string } | undefined
-  #writtenUid: string | undefined
+  #written: { readonly uid: string; readonly generation: number } | undefined
+  #replaced = 0
+  /** Called when another write has replaced the request of this call. */
+  #writeAgain: (() => void) | undefined
   #deletedUid: string | undefined
   /** Why the last answer could not be understood. */
   #misunderstood: string | undefined
@@ -43,14 +46,12 @@ export class RelayedCall implements ResourceListener {
     this.#view = view
     this.#clock = clock
     this.#timeoutMs = timeoutMs
-    this.#deadlineMs = clock.monotonicMs() + timeoutMs
-    this.#bound = new Bound(signal)
+    this.#bound = new Bound(signal, { clock, timeoutMs, late: () => this.#late() })
     this.#bound.onEnd((reason) => this.#abort.abort(reason))
-    this.#timer = clock.setTimer(timeoutMs, () => this.#bound.end(this.#late()))
     view.add(this)
   }
 
-  /** Aborts when the call is over, however it ended. */
+  /** Aborts when the call has ended, for any reason. */
   get signal(): AbortSignal {
     return this.#abort.signal
   }
@@ -93,17 +94,23 @@ export class RelayedCall implements ResourceListener {
     return answer
   }
 
-  /** Records that the request was written into this resource. */
-  wrote(resource: MultiClusterLease): void {
-    this.#writtenUid = resource.uid
+  /**
+   * Records that the request was written into this resource. `writeAgain` is called if the request is replaced before
+   * it is answered. That happens when the write of an earlier, abandoned call in the same slot is applied late.
+   */
+  wrote(resource: MultiClusterLease, writeAgain: () => void): void {
+    const isFirst = this.#written === undefined
+    this.#written = resource
+    this.#writeAgain = writeAgain
     this.#view.show(resource)
     this.#endIfDeleted()
-    void this.#read()
+    if (isFirst) void this.#read()
   }
 
   seen(resource: MultiClusterLease | undefined): void {
     if (!this.#expected || !resource) return
     const { key, id } = this.#expected
+    this.#noteReplaced(resource, key, id)
     const { answers } = resource.status
     const answer = Object.hasOwn(answers, key) ? answers[key] : undefined
     // Ids bind answers to their requests. An answer with another id belongs to another call.
@@ -119,17 +126,16 @@ export class RelayedCall implements ResourceListener {
 
   /** Ends the call. The watch may be kept for the next one. */
   end(keepMs: number): void {
-    this.#timer.cancel()
     this.#abort.abort()
     this.#bound.forget()
     this.#view.remove(this, keepMs)
   }
 
   #leftMs(): number {
-    return this.#deadlineMs - this.#clock.monotonicMs()
+    return this.#bound.leftMs ?? 0
   }
 
-  /** Polls the resource. The watch may be silent or forbidden. It only makes the answer faster. */
+  /** Polls the resource, because the watch may be silent or forbidden. The watch only makes the answer faster. */
   async #read(): Promise<void> {
     const silentMs = Math.min(longestReadMs, this.#timeoutMs / 3)
     for (let paceMs = Math.min(firstReadMs, silentMs); ; paceMs = Math.min(paceMs * 2, silentMs)) {
@@ -144,8 +150,17 @@ export class RelayedCall implements ResourceListener {
     }
   }
 
+  /** Only a later generation counts. An earlier state does not have the request yet. */
+  #noteReplaced({ uid, generation, spec }: MultiClusterLease, key: string, id: string): void {
+    const written = this.#written
+    if (written?.uid !== uid || generation <= written.generation || spec.requests[key]?.id === id) return
+    const writeAgain = this.#writeAgain
+    this.#writeAgain = undefined
+    if (++this.#replaced <= mostReplaced) writeAgain?.()
+  }
+
   #endIfDeleted(): void {
-    if (this.#writtenUid === undefined || this.#deletedUid !== this.#writtenUid) return
+    if (this.#written === undefined || this.#deletedUid !== this.#written.uid) return
     const what = `The ${this.#name()} was deleted before the call was answered.`
     this.#bound.end(
       new TenureError('BACKEND_UNAVAILABLE', `${what} The next call creates it again.`, { retryable: true }),
@@ -156,7 +171,7 @@ export class RelayedCall implements ResourceListener {
     return `MultiClusterLease "${this.#key.namespace}/${this.#key.name}"`
   }
 
-  /** The error for a call of unknown outcome. It includes what may explain the delay. */
+  /** The error for a call of unknown outcome. It includes anything that may explain the delay. */
   #late(): TenureError {
     const what = `The ${this.#name()} has no answer after ${Math.round(this.#timeoutMs)} ms.`
     return new TenureError('TIMEOUT', `${what} ${this.#why()}`, {
@@ -166,7 +181,7 @@ export class RelayedCall implements ResourceListener {
   }
 
   #why(): string {
-    if (this.#writtenUid === undefined) return 'The API server has not confirmed that the request was written.'
+    if (this.#written === undefined) return 'The API server has not confirmed that the request was written.'
     if (this.#misunderstood !== undefined) return `Its answer cannot be understood: ${this.#misunderstood}`
     if (this.#unread !== undefined) return `It cannot be read: ${messageOf(this.#unread)}`
     const { status } = this.#view.newest ?? {}

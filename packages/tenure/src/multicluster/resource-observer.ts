@@ -1,14 +1,14 @@
 import type { Clock, Timer } from '../common/clock.ts'
 import { ApiError } from '../clients/kubernetes/api-error.ts'
 import { keepWatching } from './keep-watching.ts'
-import type { MultiClusterLease } from './resource.ts'
+import type { MultiClusterLease } from './protocol/resource-types.ts'
 import type { ResourceKey, Resources } from './resources.ts'
 
-/** Receives what is observed of a resource. */
+/** Receives observations of a resource. */
 export interface ResourceListener {
   /**
-   * Called with the observed resource, possibly not for the first time. Undefined if it does not exist. If it is not an
-   * event but the answer to a request, it may be older than what was observed before.
+   * Called with the observed resource, possibly several times with the same one. Undefined if it does not exist. An
+   * answer to a request (`isEvent` is false) may be older than the state that was observed before.
    */
   seen(resource: MultiClusterLease | undefined, isEvent: boolean): void
   /** Called when the resource with this uid was deleted. */
@@ -22,13 +22,13 @@ const forbiddenMs = 300_000
 
 /**
  * Observes one resource with one watch, which all waiting calls of a store share. The watch stays open while it is
- * needed, and a while longer if a leader will soon call again.
+ * needed, and for a while longer if a leader is expected to call again soon.
  */
 export class ResourceObserver {
   readonly #resources: Resources
   readonly #key: ResourceKey
   readonly #clock: Clock
-  readonly #viewers = new Set<ResourceListener>()
+  readonly #listeners = new Set<ResourceListener>()
   #closing: AbortController | undefined
   #linger: Timer | undefined
   #keptUntilMs = -Infinity
@@ -45,7 +45,7 @@ export class ResourceObserver {
 
   /** Whether the watch is needed now or soon. */
   get isNeeded(): boolean {
-    return this.#viewers.size > 0 || this.#closing !== undefined
+    return this.#listeners.size > 0 || this.#closing !== undefined
   }
 
   /** Whether the watch delivers changes. */
@@ -65,30 +65,30 @@ export class ResourceObserver {
     return this.#forbidden && this.#clock.monotonicMs() < this.#forbidden.untilMs ? this.#forbidden.error : undefined
   }
 
-  /** From now on, notifies this viewer of everything observed. */
-  add(viewer: ResourceListener): void {
+  /** Notifies this listener of everything observed from now on. */
+  add(listener: ResourceListener): void {
     this.#linger?.cancel()
     this.#linger = undefined
-    this.#viewers.add(viewer)
+    this.#listeners.add(listener)
     if (this.#closing || this.forbidden !== undefined) return
     this.#closing = new AbortController()
     void this.#follow(this.#closing.signal)
   }
 
-  /** Removes a viewer. `keepMs` keeps the watch open for an expected next call. 0 means that no call is expected. */
-  remove(viewer: ResourceListener, keepMs?: number): void {
-    if (!this.#viewers.delete(viewer)) return
+  /** Removes a listener. `keepMs` keeps the watch open for an expected next call. 0 means that no call is expected. */
+  remove(listener: ResourceListener, keepMs?: number): void {
+    if (!this.#listeners.delete(listener)) return
     const nowMs = this.#clock.monotonicMs()
     if (keepMs === 0) this.#keptUntilMs = -Infinity
     else if (keepMs !== undefined) this.#keptUntilMs = Math.max(this.#keptUntilMs, nowMs + keepMs)
-    if (this.#viewers.size > 0) return
+    if (this.#listeners.size > 0) return
     if (this.#keptUntilMs <= nowMs) return this.close()
     this.#linger = this.#clock.setTimer(this.#keptUntilMs - nowMs, () => this.close(), { background: true })
   }
 
   /** Ends the watch unless it is needed. */
   close(): void {
-    if (this.#viewers.size > 0) return
+    if (this.#listeners.size > 0) return
     this.#linger?.cancel()
     this.#closing?.abort()
     this.#closing = undefined
@@ -104,10 +104,10 @@ export class ResourceObserver {
     return this.#look
   }
 
-  /** Shows a resource to all viewers, whether it comes from an event or from the answer to a request. */
+  /** Passes a resource to all listeners, whether it comes from an event or from the answer to a request. */
   show(resource: MultiClusterLease | undefined, isEvent = false): void {
     this.#newest = resource
-    for (const viewer of this.#viewers) viewer.seen(resource, isEvent)
+    for (const listener of this.#listeners) listener.seen(resource, isEvent)
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
@@ -125,7 +125,7 @@ export class ResourceObserver {
       this.show(change.resource, true)
       if (change.type !== 'deleted') continue
       this.#newest = undefined
-      for (const viewer of this.#viewers) viewer.deleted(change.resource.uid)
+      for (const listener of this.#listeners) listener.deleted(change.resource.uid)
     }
   }
 
@@ -136,6 +136,6 @@ export class ResourceObserver {
     this.#forbidden = { untilMs: this.#clock.monotonicMs() + forbiddenMs, error }
     this.#closing?.abort()
     this.#closing = undefined
-    for (const viewer of this.#viewers) viewer.unwatched(error)
+    for (const listener of this.#listeners) listener.unwatched(error)
   }
 }

@@ -1,11 +1,5 @@
 import type { CallOptions } from '../engine/lease-store.ts'
-import type {
-  MultiClusterAnswer,
-  MultiClusterLease,
-  MultiClusterLeaseSpec,
-  MultiClusterLeaseStatus,
-  MultiClusterRequest,
-} from './resource.ts'
+import type { MultiClusterLease, MultiClusterLeaseSpec, SpecPatch, StatusPatch } from './protocol/resource-types.ts'
 
 /** Identifies one resource. */
 export interface ResourceKey {
@@ -13,27 +7,25 @@ export interface ResourceKey {
   readonly name: string
 }
 
-/** One resource, all of a namespace, or all. */
+/** One resource, all resources of a namespace, or all resources. */
 export type ResourceScope = ResourceKey | { readonly namespace?: string | undefined; readonly name?: undefined }
 
-/** A merge patch: omitted fields stay, null removes a field, at every depth. */
-export type Patch<T> = { readonly [Field in keyof T]?: PatchValue<T[Field]> | null }
-type PatchValue<Value> = Value extends readonly unknown[] ? Value : Value extends object ? Patch<Value> : Value
-
-/** The changes of a candidate. */
-export interface SpecPatch extends Patch<Omit<MultiClusterLeaseSpec, 'requests'>> {
-  readonly requests: Readonly<Record<string, Patch<MultiClusterRequest> | null>>
-}
-
-/** The changes of a controller. */
-export interface StatusPatch extends Patch<Omit<MultiClusterLeaseStatus, 'answers'>> {
-  readonly answers?: Readonly<Record<string, Patch<MultiClusterAnswer> | null>>
-}
-
-/** An event of a watch: first, and whenever the watch restarts, the full state, then each change. */
+/** An event of a watch. The full state comes first and whenever the watch restarts, followed by each change. */
 export type ResourceChange =
   | { readonly type: 'all'; readonly resources: readonly MultiClusterLease[] }
   | { readonly type: 'put' | 'deleted'; readonly resource: MultiClusterLease }
+
+/** Identifies one state of one resource. */
+export type ResourceVersion = ResourceKey & Pick<MultiClusterLease, 'uid' | 'generation' | 'resourceVersion'>
+
+/** Options of {@link Resources.watch}. */
+export interface ResourceWatchOptions extends CallOptions {
+  /**
+   * Whether the caller already has this state of a resource, so that a change to it need not be shown. Each write is
+   * shown by its answer and by the watch, and reading an event takes longer than asking for it.
+   */
+  readonly isKnown?: ((version: ResourceVersion) => boolean) | undefined
+}
 
 /**
  * The resources of a cluster in its API server, as the store and the controller use them. A call that rejects may have
@@ -54,7 +46,7 @@ export interface Resources {
   /**
    * Returns undefined if the resource does not exist, is no longer at version `over`, or has another uid. Without
    * `over`, the current resource is patched even if it was deleted and recreated, because an API server does not
-   * compare the uid here. So only answers may be written without `over`: ids bind them to their requests.
+   * compare the uid here. So only answers may be written without `over`, because ids bind them to their requests.
    */
   patchStatus(
     key: ResourceKey & { readonly uid: string },
@@ -64,7 +56,7 @@ export interface Resources {
   ): Promise<MultiClusterLease | undefined>
   /**
    * Ends or rejects when it cannot continue, and starts with the full state when it is reopened; see `keepWatching`. A
-   * change may be shown twice.
+   * change may be shown twice, even if `isKnown`.
    */
-  watch(of: ResourceScope, call: CallOptions): AsyncIterable<ResourceChange>
+  watch(of: ResourceScope, options: ResourceWatchOptions): AsyncIterable<ResourceChange>
 }

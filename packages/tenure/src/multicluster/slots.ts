@@ -2,7 +2,7 @@
  * The maximum number of concurrent calls of one store for one election. Further calls wait, because a resource has few
  * slots.
  */
-const mostLanes = 8
+const maxSlots = 8
 
 /**
  * The slots of one store in one resource. Each call takes the lowest free slot. So concurrent calls do not overwrite
@@ -16,12 +16,12 @@ export class Slots {
     return this.#taken.size === 0 && this.#queue.length === 0
   }
 
-  /** Returns undefined if the signal aborts first. */
+  /** Takes the lowest free slot, and waits if there is none. Returns undefined if the signal aborts first. */
   async take(signal: AbortSignal): Promise<number | undefined> {
-    while (this.#taken.size >= mostLanes && !signal.aborted) await this.#turn(signal)
+    while (this.#taken.size >= maxSlots && !signal.aborted) await this.#turn(signal)
     if (signal.aborted) {
-      // This call may have been woken for a slot that it does not take, so wake the next one.
-      if (this.#taken.size < mostLanes) this.#queue.shift()?.()
+      // This call may have been woken for a slot that it does not take. If so, wake the next one.
+      if (this.#taken.size < maxSlots) this.#queue.shift()?.()
       return undefined
     }
     let lane = 0

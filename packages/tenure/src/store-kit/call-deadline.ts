@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
+import { callWithin, withBound as withDeadline, type Bound, type Deadline } from '@tenure/internal/bound'
 import type { Clock } from '../common/clock.ts'
 import { TenureError } from '../common/errors.ts'
-import { Bound } from '../clients/http/bound.ts'
 import type { CallOptions } from '../engine/lease-store.ts'
 
 /**
@@ -14,38 +14,29 @@ export function bounded<T>(
   call: CallOptions,
   action: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  return withBound(clock, service, call, (bound) => {
-    const ending = new AbortController()
+  return callWithin(call.signal, deadlineOf(clock, service, call), (signal) => {
     // A listing reads many objects at once, and some clients do not remove their listeners.
-    setMaxListeners(0, ending.signal)
-    bound.onEnd((reason) => ending.abort(reason))
-    return bound.race(action(ending.signal))
+    setMaxListeners(0, signal)
+    return action(signal)
   })
 }
 
-/** Like {@link bounded}, for an action that observes the bound itself. */
-export async function withBound<T>(
+/** Runs a call within its own deadline. Unlike {@link bounded}, it relies on `action` to end when `bound` does. */
+export function withBound<T>(
   clock: Clock,
   service: string,
-  { signal, timeoutMs }: CallOptions,
+  call: CallOptions,
   action: (bound: Bound) => Promise<T>,
 ): Promise<T> {
-  signal.throwIfAborted()
-  const startedMs = clock.monotonicMs()
-  const leftMs = timeoutMs === undefined ? undefined : () => timeoutMs - (clock.monotonicMs() - startedMs)
-  const bound = new Bound(signal, leftMs)
-  const giveUpAfter = (ms: number) => clock.setTimer(ms, () => bound.end(lateAnswer(service, ms)))
-  const timer = timeoutMs === undefined ? undefined : giveUpAfter(timeoutMs)
-  try {
-    return await action(bound)
-  } finally {
-    timer?.cancel()
-    bound.forget()
-  }
+  return withDeadline(call.signal, deadlineOf(clock, service, call), action)
+}
+
+function deadlineOf(clock: Clock, service: string, { timeoutMs }: CallOptions): Deadline | undefined {
+  return timeoutMs === undefined ? undefined : { clock, timeoutMs, late: (ms) => lateAnswer(service, ms) }
 }
 
 /** The error for an answer that did not arrive in time. */
-export function lateAnswer(service: string, timeoutMs: number): TenureError {
+function lateAnswer(service: string, timeoutMs: number): TenureError {
   const text = `${service} did not answer within ${Math.round(timeoutMs)} ms.`
   return new TenureError('TIMEOUT', text, { retryable: true })
 }

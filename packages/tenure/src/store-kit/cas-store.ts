@@ -16,11 +16,11 @@ export interface VersionedValue {
 
 /** What `casStore` needs from a backend: a linearizable read and a conditional write of one text per election. */
 export interface CompareAndSwap {
-  /** The newest value, never from a cache or a lagging replica. */
+  /** Returns the newest value, never from a cache or a lagging replica. */
   get(election: string, options: CallOptions): Promise<VersionedValue | undefined>
   /**
-   * Writes only if the version is still `version` (undefined: only if there is no value). Returns the new version, or
-   * undefined if the condition did not hold. If the outcome is uncertain, it must throw.
+   * Writes only if the version is still `version`, or, if `version` is undefined, only if there is no value. Returns
+   * the new version, or undefined if the condition did not hold. If the outcome is uncertain, it must throw.
    */
   putIfVersion(
     election: string,
@@ -30,14 +30,14 @@ export interface CompareAndSwap {
   ): Promise<string | undefined>
   /**
    * Removes the value only if the version is still `version`. Returns whether it did. If the outcome is uncertain, it
-   * must throw. Without this method, the store cannot forget elections. With it, forgetting an election forgets its
-   * term too.
+   * must throw. Without this method, the store cannot forget elections. With it, forgetting an election also forgets
+   * its term.
    */
   removeIfVersion?(election: string, version: string, options: CallOptions): Promise<boolean>
   watch?(election: string, options: CallOptions): AsyncIterable<VersionedValue | undefined>
   /**
-   * A page of at most `limit` values, in any order that continues after `after`, the `next` of the previous page
-   * (undefined: from the beginning). Without `next`, the page is the last one.
+   * Returns a page of at most `limit` values after `after`, which is the `next` of the previous page, or undefined for
+   * the first page. Any order is allowed. A page without `next` is the last one.
    */
   list?(
     page: { readonly after: string | undefined; readonly limit: number },
@@ -80,7 +80,7 @@ class CasServer implements SwapServer<Current> {
     if (removeIfVersion) {
       this.remove = async (election, { record }, withTerm, call) => {
         if (!withTerm) throw termInRecord(election)
-        // Only `true` counts: a client may return another truthy value when the condition did not hold.
+        // Only `true` counts, because a client may return another truthy value when the condition did not hold.
         const removed: unknown = record && (await removeIfVersion.call(backend, election, record.version, call))
         return removed === true
       }

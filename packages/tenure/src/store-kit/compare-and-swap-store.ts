@@ -1,6 +1,6 @@
 /**
- * Connects the rules to a server that supports compare-and-swap. A store built on it implements how to find a record
- * and how to overwrite exactly what was found. This module decides when to call which, and what to answer.
+ * Connects the rules to a server that supports compare-and-swap. A store built on it implements how to find a record,
+ * and how to overwrite exactly the state that was found. This module decides when to do which, and what to answer.
  *
  * A call is first tried against the state last seen of the election, so that a renewal takes one round trip. That state
  * is a guess: the server writes only if it is still current, and no refusal is ever answered from it.
@@ -17,47 +17,47 @@ import type {
   Outcome,
   Refused,
 } from '../engine/lease-store.ts'
-import { judgedStore, type JudgedPlace } from './locking-store.ts'
+import { buildStore, type StoreBackend } from './locking-store.ts'
 import type { Page } from './list.ts'
 import { granted, refused, shown, type Current, type RecordDraft, type Verdict } from './rules.ts'
 
 /** The outcome of a swap. If the outcome is uncertain, the swap must throw. */
 export type SwapOutcome<Found extends Current> =
-  /** Written. `found` is the server's new state. */
+  /** The draft was written. `found` is the server's new state. */
   | { readonly ok: true; readonly found: Found & { readonly record: LeaseRecord } }
   /**
-   * Certainly not written, because the state differed. `found` is the actual state if the server returned it with the
-   * refusal. Otherwise it is read with a separate call.
+   * The draft was certainly not written, because the state differed. `found` is the actual state if the server returned
+   * it with the refusal. Otherwise it is read with a separate call.
    */
   | { readonly ok: false; readonly found?: Found }
 
 /**
- * What a store implements for its server. `SearchResult` is what the rules must know about one election, plus anything that a
- * later swap compares or writes back: a revision, the highest term's own revision, a whole object.
+ * The operations that a store implements for its server. `Found` is the state of one election that the rules need, plus
+ * anything that a later swap compares or writes back: a revision, the highest term's own revision, a whole object.
  */
 export interface SwapServer<Found extends Current> {
   /** `own-clock` only if `remainingMs` is always known from a server clock that cannot jump. */
   readonly expiry: LeaseStore['expiry']
-  /** The newest state, never from a cache or a lagging replica. */
+  /** Returns the newest state, never from a cache or a lagging replica. */
   find(election: string, call: CallOptions): Promise<Found>
   /**
    * Writes `draft` under a new version if the server's state still matches `over`: the same version, or still no record
-   * and, if the highest term is kept separately, the same highest term. If the server judges expiry, it also compares
+   * and, if the highest term is kept separately, the same highest term. If the server decides expiry, it also compares
    * whether the lease has expired, by the sign of `over.remainingMs`. A separately kept highest term is raised in the
    * same step.
    */
   swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>>
   /**
-   * Removes the record, and the highest term too if `withTerm`, if the server's state still matches `over`. False:
-   * certainly not removed, because the state differed. If the outcome is uncertain, it must throw.
+   * Removes the record, and with `withTerm` also the highest term, if the server's state still matches `over`. Returns
+   * false if it was certainly not removed, because the state differed. If the outcome is uncertain, it must throw.
    */
   remove?(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean>
   /**
-   * The guess for a first call, that nothing was ever written, for servers whose refused swap returns the actual state.
-   * If undefined, an election that has not been seen yet is read first.
+   * The state to assume for a first call: that nothing was ever written. For servers whose refused swap returns the
+   * actual state. If undefined, an election that has not been seen yet is read first.
    */
   readonly nothing?: Found
-  /** The current state, then each change. */
+  /** Yields the current state, then each change. */
   watch?(election: string, call: CallOptions): AsyncIterable<Found>
   /** A page of all records, as defined by `LeaseStore.list`. */
   list?(page: Page, call: CallOptions): Promise<ListPage>
@@ -70,12 +70,13 @@ interface Remembered<Found> {
 }
 
 /** The maximum number of elections whose state is remembered. Others are read before they are written. */
-const remembered = 10_000
+const maxRememberedElections = 10_000
 
 /**
- * Returns the time left of a call for each of its requests. Throws once no time is left, so that nothing more is sent.
+ * Returns a function that gives each request of a call the time that is left. It throws once no time is left, so that
+ * nothing more is sent.
  */
-function leftBy(clock: Clock, election: string, call: CallOptions): () => CallOptions {
+function remainingCallOptions(clock: Clock, election: string, call: CallOptions): () => CallOptions {
   const { timeoutMs } = call
   if (timeoutMs === undefined) return () => call
   const deadlineMs = clock.monotonicMs() + timeoutMs
@@ -92,20 +93,30 @@ export interface ClosableStore extends LeaseStore {
   close(): Promise<void>
 }
 
-/** Builds a lease store from a server that supports compare-and-swap. */
+/**
+ * Builds a lease store from a server that supports compare-and-swap.
+ *
+ * @example
+ * class MyServer implements SwapServer<Current> {
+ *   readonly expiry = 'observed'
+ *   find(election: string, call: CallOptions) {} // reads the record and the highest term
+ *   swap(election: string, over: Current, draft: RecordDraft, call: CallOptions) {} // writes only over that state
+ * }
+ * const store = swapStore(new MyServer(), systemClock)
+ */
 export function swapStore<Found extends Current>(server: SwapServer<Found>, clock: Clock): ClosableStore {
-  const place = new CompareAndSwapBackend(server, clock)
-  return { ...judgedStore(place, clock), close: () => place.close() }
+  const backend = new CompareAndSwapBackend(server, clock)
+  return { ...buildStore(backend, clock), close: () => backend.close() }
 }
 
-class CompareAndSwapBackend<Found extends Current> implements JudgedPlace {
+class CompareAndSwapBackend<Found extends Current> implements StoreBackend {
   readonly expiry: LeaseStore['expiry']
-  readonly forget?: NonNullable<JudgedPlace['forget']>
-  readonly watch?: NonNullable<JudgedPlace['watch']>
-  readonly list?: NonNullable<JudgedPlace['list']>
+  readonly forget?: NonNullable<StoreBackend['forget']>
+  readonly watch?: NonNullable<StoreBackend['watch']>
+  readonly list?: NonNullable<StoreBackend['list']>
   readonly #server: SwapServer<Found>
   readonly #clock: Clock
-  readonly #sights = new Map<string, Remembered<Found>>()
+  readonly #observed = new Map<string, Remembered<Found>>()
 
   constructor(server: SwapServer<Found>, clock: Clock) {
     this.#server = server
@@ -131,7 +142,7 @@ class CompareAndSwapBackend<Found extends Current> implements JudgedPlace {
   ): Promise<Outcome> {
     const { election } = claim
     const server = this.#server
-    const left = leftBy(this.#clock, election, call)
+    const left = remainingCallOptions(this.#clock, election, call)
     const swap = async (over: Found, verdict: Verdict): Promise<SwapOutcome<Found> | undefined> => {
       if ('answer' in verdict) return undefined
       const swapped = await server.swap(election, over, verdict.write, left())
@@ -148,8 +159,8 @@ class CompareAndSwapBackend<Found extends Current> implements JudgedPlace {
     const second = await swap(current, verdict)
     if (second?.ok) return granted(second.found.record, claim)
 
-    // Another write came in between, so its result is judged instead. It may be this same attempt, written by an
-    // earlier call.
+    // Another write came in between, so the rules decide on its result instead. That write may come from an earlier
+    // call of this same attempt.
     const winner = second?.found ?? (await this.find(election, left()))
     const last = judge(winner)
     return 'answer' in last ? last.answer : refused({ ...winner, record: shown(winner) })
@@ -159,14 +170,14 @@ class CompareAndSwapBackend<Found extends Current> implements JudgedPlace {
     await this.#server.close?.()
   }
 
-  /** Does not use a guess: calls are rare, and a removal cannot be undone. */
+  /** Does not use the remembered state, because calls are rare and a removal cannot be undone. */
   async #forget(
     { election, withTerm = false }: ForgetClaim,
     call: CallOptions,
     judge: (current: Current) => Refused | undefined,
     remove: NonNullable<SwapServer<Found>['remove']>,
   ): Promise<Forgotten> {
-    const left = leftBy(this.#clock, election, call)
+    const left = remainingCallOptions(this.#clock, election, call)
     const current = await this.find(election, left())
     const refusal = judge(current)
     if (refusal) return refusal
@@ -182,17 +193,17 @@ class CompareAndSwapBackend<Found extends Current> implements JudgedPlace {
 
   #note<Seen extends Found | undefined>(election: string, found: Seen): Seen {
     // Moves the election to the end, so that the least recently seen election is forgotten first.
-    this.#sights.delete(election)
-    if (found) this.#sights.set(election, { found, atMs: this.#clock.monotonicMs() })
-    const [oldest] = this.#sights.keys()
-    if (this.#sights.size > remembered && oldest !== undefined) this.#sights.delete(oldest)
+    this.#observed.delete(election)
+    if (found) this.#observed.set(election, { found, atMs: this.#clock.monotonicMs() })
+    const [oldest] = this.#observed.keys()
+    if (this.#observed.size > maxRememberedElections && oldest !== undefined) this.#observed.delete(oldest)
     return found
   }
 
   #guess(election: string): Found | undefined {
-    const sight = this.#sights.get(election)
-    const { remainingMs } = sight?.found ?? {}
-    if (!sight || remainingMs === undefined) return sight?.found ?? this.#server.nothing
-    return { ...sight.found, remainingMs: remainingMs - (this.#clock.monotonicMs() - sight.atMs) }
+    const observed = this.#observed.get(election)
+    const { remainingMs } = observed?.found ?? {}
+    if (!observed || remainingMs === undefined) return observed?.found ?? this.#server.nothing
+    return { ...observed.found, remainingMs: remainingMs - (this.#clock.monotonicMs() - observed.atMs) }
   }
 }

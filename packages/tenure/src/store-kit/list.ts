@@ -3,8 +3,8 @@ import { invalidOption } from '../common/errors.ts'
 import type { LeaseRecord, ListOptions, ListPage } from '../engine/lease-store.ts'
 import { checkOptions } from '../common/check-options.ts'
 
-const mostRecords = 1000
-const usualRecords = 100
+const maxPageSize = 1000
+const defaultPageSize = 100
 
 /** A validated page request. */
 export interface Page {
@@ -15,9 +15,9 @@ export interface Page {
 /** Validates the options of `list` and fills in the defaults. */
 export function pageOf(options: ListOptions): Page {
   checkOptions('list()', options, { after: true, limit: true })
-  const { after, limit = usualRecords } = options
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostRecords) {
-    throw invalidOption('limit', limit, `it must be a whole number from 1 to ${mostRecords}`)
+  const { after, limit = defaultPageSize } = options
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > maxPageSize) {
+    throw invalidOption('limit', limit, `it must be a whole number from 1 to ${maxPageSize}`)
   }
   if (after !== undefined && (typeof after !== 'string' || after === '')) {
     throw invalidOption('after', after, 'it must be the "next" value of the previous page')

@@ -25,7 +25,7 @@ export async function loadDriver(name: string): Promise<object> {
  * Synchronous {@link loadDriver}, for functions that must report errors before they return. `need` says why the package
  * is needed, and `instead` says what works without it.
  */
-export function loadDriverNow(name: string, need: string, instead: string): object {
+export function loadDriverSync(name: string, need: string, instead: string): object {
   let cause: unknown
   for (const place of [import.meta.url, join(process.cwd(), 'package.json')]) {
     try {

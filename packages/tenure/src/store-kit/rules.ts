@@ -18,11 +18,11 @@ import {
  */
 export interface Current {
   readonly record: LeaseRecord | undefined
-  /** Never below the record's term. */
+  /** The highest term granted so far. It is never below the record's term. */
   readonly highestTerm: number
   /**
-   * Time left of the newest lease on the store's own clock, even if its record was deleted. Zero or less if the lease
-   * has expired or was released. Undefined if the store cannot judge expiry.
+   * Time left on the newest lease by the store's own clock, even if its record was deleted. Zero or less if the lease
+   * has expired or was released. Undefined if the store does not decide expiry.
    */
   readonly remainingMs: number | undefined
   /** The store has proof that the record's holder is gone, so all other candidates see the record as released. */
@@ -37,7 +37,9 @@ export interface Current {
 /** A record that is about to be written. Each store adds a version. */
 export type RecordDraft = Omit<LeaseRecord, 'version'>
 
-/** What a store must do: write the record and answer with a grant, or answer immediately without writing. */
+/**
+ * The action that a store must take: write the record and answer with a grant, or answer immediately without writing.
+ */
 export type Verdict = { readonly write: RecordDraft } | { readonly answer: Outcome }
 
 /**
@@ -60,7 +62,7 @@ export function judgeAcquire(found: Current, claim: AcquireClaim, wallMs: number
     const same = record.holder === claim.holder && !record.released && !hasExpired(current)
     return { answer: same ? granted(record, claim) : refused(current) }
   }
-  // The candidate has not seen the newest term, so this claim may be a delayed one.
+  // The candidate has not seen the newest term, so this claim may have been delayed.
   if (current.highestTerm > claim.afterTerm) return { answer: refused(current) }
   if (!isFree(current, claim)) return { answer: refused(current) }
   return {
@@ -74,8 +76,8 @@ export function judgeAcquire(found: Current, claim: AcquireClaim, wallMs: number
       renewedAt: wallMs,
       released: false,
       metadata: claim.metadata,
-      carry: record?.carry ?? '',
-      mark: claim.mark,
+      checkpoint: record?.checkpoint ?? '',
+      writeId: claim.writeId,
     },
   }
 }
@@ -85,14 +87,14 @@ function isFree({ record, remainingMs }: Current, { afterTerm, expiredVersion }:
   if (remainingMs !== undefined) return remainingMs <= 0
   // Deleting a record by hand does not end its lease.
   if ((record?.version ?? absentVersion) === expiredVersion) return true
-  // The election was never written. Refuse a candidate that has seen a term, or a version where other programs start at
-  // term 0.
+  // The election was never written. Refuse a candidate that has seen a term, or has seen a version, because other
+  // programs start at term 0.
   return record === undefined && afterTerm === 0 && expiredVersion === undefined
 }
 
 /**
- * The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal if the record still has the
- * claimed version.
+ * The rules of `LeaseStore.renew`. A store that does not decide expiry accepts a late renewal if the record still has
+ * the claimed version.
  *
  * @example
  * const verdict = judgeRenew({ record, highestTerm, remainingMs: undefined }, claim, wallMs)
@@ -105,8 +107,8 @@ export function judgeRenew(current: Current, claim: HeldClaim, wallMs: number): 
       ...record,
       leaseDurationMs: claim.leaseDurationMs,
       renewedAt: wallMs,
-      carry: claim.carry ?? record.carry,
-      mark: claim.mark,
+      checkpoint: claim.checkpoint ?? record.checkpoint,
+      writeId: claim.writeId,
     },
   }
 }
@@ -119,7 +121,9 @@ export function judgeRenew(current: Current, claim: HeldClaim, wallMs: number): 
  */
 export function judgeRelease(current: Current, claim: HeldClaim): Verdict {
   const record = matching(current, claim)
-  return record ? { write: { ...record, released: true, mark: claim.mark } } : { answer: refused(current) }
+  if (!record) return { answer: refused(current) }
+  const released = { ...record, released: true, writeId: claim.writeId }
+  return { write: claim.successor === undefined ? released : { ...released, successor: claim.successor } }
 }
 
 /**
@@ -141,13 +145,13 @@ export function termInRecord(election: string): TenureError {
   return new TenureError('INVALID_REQUEST', text)
 }
 
-/** The record as other candidates see it: also marked as released if the store has proof that its holder is gone. */
+/** The record as other candidates see it: marked as released if the store has proof that its holder is gone. */
 export function shown({ record, holderGone }: Current): LeaseRecord | undefined {
   return record && holderGone && !record.released ? { ...record, released: true } : record
 }
 
-/** Time left of the lease, for display. */
-export function leftOf(current: Current): number | undefined {
+/** Time left on the lease, for display. */
+export function remainingMsOf(current: Current): number | undefined {
   if (!current.record || shown(current)?.released) return 0
   return current.remainingMs === undefined ? undefined : Math.max(0, current.remainingMs)
 }

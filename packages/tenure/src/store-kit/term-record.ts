@@ -1,6 +1,8 @@
 /** The highest term of an election as text, stored separately from its record. */
 import { messageOf } from '@tenure/internal/message'
-import { numberField, parseObject, textField, unusable } from './record.ts'
+import type { FieldReader } from '@tenure/internal/field-reader'
+import { fieldsOf, parseObject } from './record-fields.ts'
+import { unusable } from './record.ts'
 
 /** Survives the deletion of the record. */
 export interface TermRecord {
@@ -16,20 +18,20 @@ export function encodeTerm(election: string, kept: TermRecord, nonce: string): s
   return JSON.stringify({ format, election, ...kept, nonce })
 }
 
-/** Decodes what {@link encodeTerm} wrote. `more` reads a store's additional fields. */
+/** Decodes text that {@link encodeTerm} wrote. `more` reads a store's additional fields. */
 export function decodeTerm<More extends object>(
   election: string,
   text: string,
-  more: (value: Record<string, unknown>) => More,
+  more: (fields: FieldReader) => More,
 ): TermRecord & More {
   try {
-    const value = parseObject(text)
-    numberField(value, 'format', (one) => one === format)
-    if (textField(value, 'election') !== election) throw new Error('it belongs to another election')
+    const fields = fieldsOf(parseObject(text))
+    fields.number('format', (one) => one === format)
+    if (fields.text('election') !== election) throw new Error('it belongs to another election')
     return {
-      term: numberField(value, 'term', (term) => Number.isSafeInteger(term) && term > 0),
-      leaseDurationMs: numberField(value, 'leaseDurationMs', (ms) => ms > 0 && ms < 2 ** 31),
-      ...more(value),
+      term: fields.term('term'),
+      leaseDurationMs: fields.leaseDurationMs('leaseDurationMs'),
+      ...more(fields),
     }
   } catch (cause) {
     throw unusable(election, `its highest term cannot be read: ${messageOf(cause)}`, cause)

@@ -41,17 +41,17 @@ export interface TtlStorage<K, V> {
   compareAndDelete(key: K, value: V): Promise<boolean> | boolean
 }
 
-/** How {@link ttlLease} uses a storage. */
+/** Options of {@link ttlLease}. */
 export interface TtlLeaseOptions<K, V> {
   readonly storage: TtlStorage<K, V>
   key(election: string): K
-  /** Must differ between any two acquisitions that anyone makes. */
+  /** Returns the value to store for a claim. It must be different for every acquisition by any process. */
   value(claim: { readonly holder: string; readonly attempt: string }): V
   readonly clock?: Clock | undefined
 }
 
-/** What this store knows about one election. That is only what it did itself, because the storage cannot be read. */
-interface Entry {
+/** The state of one election that this store knows. It knows only its own calls, because the storage cannot be read. */
+interface TtlEntry {
   /** The newest grant made through this store. */
   record: LeaseRecord | undefined
   expiresAtMs: number
@@ -81,19 +81,19 @@ export function ttlStore(storage: TtlStorage<string, string>, options: { clock?:
   })
 }
 
-/** Like `ttlStore`, for keys and values of any type. */
+/** Builds a lease store on a TTL storage, as `ttlStore` does, but with keys and values of any type. */
 export function ttlLease<K, V>(options: TtlLeaseOptions<K, V>): LeaseStore {
   return plainStore(new TtlLeases(options))
 }
 
-/** Does not use the shared rules: a storage that cannot be read gives them no state to judge. */
+/** Does not use the shared rules, because they decide based on a state, and this storage cannot be read. */
 class TtlLeases<K, V> implements LeaseStore {
   readonly expiry = 'own-clock'
   readonly terms = false
   readonly #options: TtlLeaseOptions<K, V>
   readonly #storage: TtlStorage<K, V>
   readonly #clock: Clock
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, TtlEntry>()
 
   constructor(options: TtlLeaseOptions<K, V>) {
     this.#options = options
@@ -124,7 +124,7 @@ class TtlLeases<K, V> implements LeaseStore {
     return this.#change(claim, judge, (k, v) => abortable(this.#storage.compareAndDelete(k, v), signal))
   }
 
-  #entryOf(election: string): Entry {
+  #entryOf(election: string): TtlEntry {
     let entry = this.#entries.get(election)
     if (!entry) {
       entry = { record: undefined, expiresAtMs: -Infinity, highestTerm: 0, writes: 0, unanswered: new Map() }
@@ -133,15 +133,15 @@ class TtlLeases<K, V> implements LeaseStore {
     return entry
   }
 
-  /** An attempt has one grant: a repeated call gets it again while it lasts, and a refusal afterwards. */
-  #repeated(entry: Entry, claim: AcquireClaim): Outcome | undefined {
+  /** An attempt has one grant. A repeated call gets the same grant while it lasts, and a refusal afterwards. */
+  #repeated(entry: TtlEntry, claim: AcquireClaim): Outcome | undefined {
     const { record } = entry
     if (record?.attempt !== claim.attempt) return undefined
     const lasts = record.holder === claim.holder && !record.released && this.#clock.monotonicMs() < entry.expiresAtMs
     return lasts ? granted(record, claim) : refused(entry)
   }
 
-  async #insert(entry: Entry, claim: AcquireClaim): Promise<Outcome> {
+  async #insert(entry: TtlEntry, claim: AcquireClaim): Promise<Outcome> {
     // Throws if the terms are used up, before anything is sent.
     draftOf(entry, claim, this.#clock.wallMs())
     const { attempt, leaseDurationMs } = claim
@@ -153,8 +153,8 @@ class TtlLeases<K, V> implements LeaseStore {
     entry.unanswered.set(attempt, firstSentAtMs)
 
     let ours = await this.#storage.insertIfNotExist(k, v, leaseDurationMs)
-    // The existing entry may come from an earlier insert of this attempt. The swap proves it. The swap also restarts
-    // the duration, which is harmless because the holder counts from its first call.
+    // The existing entry may come from an earlier insert of this attempt. A successful swap proves that. It also
+    // restarts the duration, which is harmless because the holder counts from its first call.
     if (!ours && repeats && !this.#repeated(entry, claim)) {
       ours = await this.#storage.compareAndSwap(k, v, v, leaseDurationMs)
     }
@@ -196,7 +196,7 @@ class TtlLeases<K, V> implements LeaseStore {
   }
 }
 
-function draftOf(entry: Entry, claim: AcquireClaim, wallMs: number): RecordDraft {
+function draftOf(entry: TtlEntry, claim: AcquireClaim, wallMs: number): RecordDraft {
   const free: Current = { record: undefined, highestTerm: 0, remainingMs: 0 }
   const afterTerm = Math.max(entry.highestTerm, claim.afterTerm)
   const verdict = judgeAcquire(free, { ...claim, afterTerm }, wallMs)
@@ -204,7 +204,7 @@ function draftOf(entry: Entry, claim: AcquireClaim, wallMs: number): RecordDraft
   throw new Error('A free lease was not granted.')
 }
 
-function write(entry: Entry, draft: RecordDraft): LeaseRecord {
+function write(entry: TtlEntry, draft: RecordDraft): LeaseRecord {
   const record = { ...draft, version: String(++entry.writes) }
   entry.record = record
   entry.highestTerm = Math.max(entry.highestTerm, record.term)
@@ -212,18 +212,18 @@ function write(entry: Entry, draft: RecordDraft): LeaseRecord {
 }
 
 /** The answer when the storage applied a call but another call of this store changed the entry in the meantime. */
-function overtaken(entry: Entry, draft: RecordDraft, claim: HeldClaim): Outcome {
+function overtaken(entry: TtlEntry, draft: RecordDraft, claim: HeldClaim): Outcome {
   const own = entry.record?.attempt === draft.attempt
   if (!draft.released) return { ...refused(entry), ...(own && entry.record && { record: entry.record }) }
   return granted(own ? write(entry, draft) : { ...draft, version: claim.version }, claim)
 }
 
-function refused({ highestTerm }: Entry): Refused {
+function refused({ highestTerm }: TtlEntry): Refused {
   return { ok: false, highestTerm }
 }
 
-/** Forgets inserts that were sent a whole lease ago: they can no longer lead to a grant. */
-function forgetOld({ unanswered }: Entry, beforeMs: number): void {
+/** Forgets inserts that were sent more than a whole lease ago, because they can no longer lead to a grant. */
+function forgetOld({ unanswered }: TtlEntry, beforeMs: number): void {
   for (const [attempt, sentAtMs] of unanswered) if (sentAtMs <= beforeMs) unanswered.delete(attempt)
 }
 

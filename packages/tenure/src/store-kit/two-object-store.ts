@@ -2,7 +2,7 @@
  * Keeps two objects per election, for storage that can compare-and-swap one object at a time: the record, and the
  * highest term, which survives if someone deletes the record.
  *
- * The record is written first. A grant is answered or shown only once the term object contains its term too. So at
+ * The record is written first. A grant is answered or shown only once the term object also contains its term. So at
  * every moment:
  *
  * 1. Each term that a candidate may believe in is in the term object. A record whose term is above the recorded one has
@@ -19,40 +19,40 @@ import type { CallOptions, LeaseRecord } from '../engine/lease-store.ts'
 import type { VersionedValue } from './cas-store.ts'
 import { decodeTerm, encodeTerm, type TermRecord } from './term-record.ts'
 import { listPage, type Page } from './list.ts'
-import { decodeRecord, encodeRecord, readAt, recordOf, textField, unusable } from './record.ts'
+import { decodeRecord, encodeRecord, readAt, recordOf, unusable } from './record.ts'
 import type { Current, RecordDraft } from './rules.ts'
 import { swapStore, type ClosableStore, type SwapOutcome, type SwapServer } from './compare-and-swap-store.ts'
 
 /** Names one of an election's two objects. */
-export type Kind = 'record' | 'term'
+export type ObjectKind = 'record' | 'term'
 
-/** What the storage for the two objects must implement. */
+/** The operations that the storage for the two objects must implement. */
 export interface ObjectBackend {
-  /** The newest content, never from a cache or a lagging replica. */
-  get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined>
+  /** Returns the newest content, never from a cache or a lagging replica. */
+  get(election: string, kind: ObjectKind, call: CallOptions): Promise<VersionedValue | undefined>
   /**
-   * Writes only if the version is still `version` (undefined: only if there is no such object). Returns the new
-   * version, or undefined if the condition did not hold. If the outcome is uncertain, it must throw.
+   * Writes only if the version is still `version`, or, if `version` is undefined, only if there is no such object.
+   * Returns the new version, or undefined if the condition did not hold. If the outcome is uncertain, it must throw.
    */
   put(
     election: string,
-    kind: Kind,
+    kind: ObjectKind,
     text: string,
     version: string | undefined,
     call: CallOptions,
   ): Promise<string | undefined>
   /**
-   * Removes an object only if its version is still `version`. Returns whether it did, or throws as `put` does. Omitted
-   * if the server does not support conditional removal: then elections cannot be forgotten.
+   * Removes an object only if its version is still `version`. Returns whether it did, or throws as `put` does.
+   * Undefined if the server does not support conditional removal. In that case, elections cannot be forgotten.
    */
-  remove?(election: string, kind: Kind, version: string, call: CallOptions): Promise<boolean>
+  remove?(election: string, kind: ObjectKind, version: string, call: CallOptions): Promise<boolean>
   /** A page of at most `limit` records after `after`, the `next` of the previous page. */
   list(
     page: Page,
     call: CallOptions,
   ): Promise<{ readonly values: readonly VersionedValue[]; readonly next?: string | undefined }>
   /** The location of an object, for error messages. */
-  nameOf(election: string, kind: Kind): string
+  nameOf(election: string, kind: ObjectKind): string
 }
 
 interface AttemptTermRecord extends TermRecord {
@@ -60,7 +60,7 @@ interface AttemptTermRecord extends TermRecord {
   readonly attempt: string
 }
 
-interface Found extends Current {
+interface FoundObjects extends Current {
   /** Version of the record's object, even if its record is not shown. */
   readonly recordVersion: string | undefined
   readonly kept: AttemptTermRecord | undefined
@@ -68,8 +68,8 @@ interface Found extends Current {
 }
 
 /** Builds a lease store from storage for objects. The candidates observe expiry. */
-export function objectStore(place: ObjectBackend, clock: Clock): ClosableStore {
-  const store = swapStore(new ObjectServer(place, clock), clock)
+export function twoObjectStore(backend: ObjectBackend, clock: Clock): ClosableStore {
+  const store = swapStore(new ObjectServer(backend, clock), clock)
   return {
     ...store,
     async read(election, call) {
@@ -89,36 +89,36 @@ class TermDenied extends TenureError {}
 
 function termDenied(error: unknown): never {
   if (!isTenureError(error) || error.code !== 'UNAUTHORIZED') throw error
-  throw new TermDenied(error.code, `A grant counts once its term is recorded, which failed. ${error.message}`, {
+  throw new TermDenied(error.code, `A grant counts only once its term is recorded, and that failed. ${error.message}`, {
     cause: error,
   })
 }
 
-class ObjectServer implements SwapServer<Found> {
+class ObjectServer implements SwapServer<FoundObjects> {
   readonly expiry = 'observed'
-  readonly remove?: NonNullable<SwapServer<Found>['remove']>
+  readonly remove?: NonNullable<SwapServer<FoundObjects>['remove']>
   readonly #place: ObjectBackend
   readonly #clock: Clock
 
-  constructor(place: ObjectBackend, clock: Clock) {
-    this.#place = place
+  constructor(backend: ObjectBackend, clock: Clock) {
+    this.#place = backend
     this.#clock = clock
-    const { remove } = place
+    const { remove } = backend
     if (!remove) return
     this.remove = async (election, { record, recordVersion = '', keptVersion }, withTerm, call) => {
-      const removeTerm = (version = '') => remove.call(place, election, 'term', version, call)
-      // Remove the term first: if the call fails in between, it can be repeated, because the record is still there.
+      const removeTerm = (version = '') => remove.call(backend, election, 'term', version, call)
+      // Remove the term first. If the call fails in between, it can be repeated, because the record still exists.
       if (withTerm && !(await removeTerm(keptVersion))) return false
-      const isRemoved = await remove.call(place, election, 'record', recordVersion, call)
-      // A process that found the record in between has recorded its term again: remove that too. The term of a grant
-      // made after the removal stays, even if it is as low. Without it, that term would be granted twice.
+      const isRemoved = await remove.call(backend, election, 'record', recordVersion, call)
+      // A process that found the record in between may have recorded its term again. Remove that as well. The term of a
+      // grant made after the removal stays, even if it is just as low. Without it, that term would be granted twice.
       const again = isRemoved && withTerm ? await this.#kept(election, call) : undefined
       if (again && again.value.attempt === record?.attempt) await removeTerm(again.version)
       return isRemoved
     }
   }
 
-  async find(election: string, call: CallOptions): Promise<Found> {
+  async find(election: string, call: CallOptions): Promise<FoundObjects> {
     for (;;) {
       // Read the term first, then the record, so that the record is never the older of the two.
       const kept = await this.#kept(election, call)
@@ -130,7 +130,12 @@ class ObjectServer implements SwapServer<Found> {
     }
   }
 
-  async swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>> {
+  async swap(
+    election: string,
+    over: FoundObjects,
+    draft: RecordDraft,
+    call: CallOptions,
+  ): Promise<SwapOutcome<FoundObjects>> {
     const text = encodeRecord(draft, () => this.#clock.randomId())
     const version = await this.#place.put(election, 'record', text, over.recordVersion, call)
     if (version === undefined) return { ok: false }
@@ -147,12 +152,12 @@ class ObjectServer implements SwapServer<Found> {
   /** Records the term of a record that was just written. Returns undefined if the record arrived late (2). */
   async #keep(
     election: string,
-    over: Found,
+    over: FoundObjects,
     record: LeaseRecord,
     call: CallOptions,
   ): Promise<StoredTermRecord | undefined> {
     const { term, leaseDurationMs } = record
-    for (let kept = keptOf(over); ;) {
+    for (let kept = termRecordOf(over); ;) {
       if (isLate(record, kept?.value)) return undefined
       // Most renewals leave the term object unchanged.
       if (kept?.value.term === term && kept.value.leaseDurationMs === leaseDurationMs) return kept
@@ -188,7 +193,7 @@ class ObjectServer implements SwapServer<Found> {
 
   async #read<T>(
     election: string,
-    kind: Kind,
+    kind: ObjectKind,
     call: CallOptions,
     decode: (found: VersionedValue) => T,
   ): Promise<T | undefined> {
@@ -206,7 +211,7 @@ interface StoredTermRecord {
   readonly version: string
 }
 
-function keptOf({ kept, keptVersion }: Found): StoredTermRecord | undefined {
+function termRecordOf({ kept, keptVersion }: FoundObjects): StoredTermRecord | undefined {
   return kept && keptVersion !== undefined ? { value: kept, version: keptVersion } : undefined
 }
 
@@ -216,7 +221,7 @@ function isLate(record: LeaseRecord | undefined, kept: AttemptTermRecord | undef
   return record.term < kept.term || (record.term === kept.term && record.attempt !== kept.attempt)
 }
 
-function foundOf(record: LeaseRecord | undefined, kept: StoredTermRecord | undefined): Found {
+function foundOf(record: LeaseRecord | undefined, kept: StoredTermRecord | undefined): FoundObjects {
   const { value } = kept ?? {}
   return {
     record: isLate(record, value) ? undefined : record,
@@ -230,5 +235,5 @@ function foundOf(record: LeaseRecord | undefined, kept: StoredTermRecord | undef
 }
 
 function readTerm(election: string, text: string): AttemptTermRecord {
-  return decodeTerm(election, text, (value) => ({ attempt: textField(value, 'attempt') }))
+  return decodeTerm(election, text, (fields) => ({ attempt: fields.text('attempt') }))
 }

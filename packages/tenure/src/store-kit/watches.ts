@@ -1,5 +1,5 @@
 /** The open watches of a store. Each ends with its reader's signal, and all of them end when the store is closed. */
-export class Watches {
+export class OpenWatches {
   readonly #open = new Set<AbortController>()
 
   /** Yields what `follow` yields until the signal aborts or the store is closed. Errors caused by that are dropped. */

@@ -1,35 +1,27 @@
+/**
+ * Opens stores by their URL.
+ *
+ * @module
+ */
 import { fileURLToPath } from 'node:url'
 import { nearest } from '@tenure/internal/nearest'
 import { invalidOption, optionError, redactedUrl, show, TenureError } from '../common/errors.ts'
 import type { Environment } from '../clients/http/environment.ts'
+import { rememberOrigin } from '../engine/guard/store-origin.ts'
 import type { LeaseStore } from '../engine/lease-store.ts'
 import { warnOnce } from '../log/advice.ts'
 import { checkOptions } from '../common/check-options.ts'
 import type { FileStoreOptions } from './file/index.ts'
 import { memoryStore, type MemoryStore } from './memory/index.ts'
 
-export { casStore, type CompareAndSwap, type VersionedValue } from '../store-kit/cas-store.ts'
-export type { Finding, InspectableStore } from '../store-kit/diagnostics.ts'
-export { memoryStore, type MemoryStore } from './memory/index.ts'
-export { memoryTtlStorage } from '../store-kit/memory-ttl-storage.ts'
 export { redactedUrl } from '../common/errors.ts'
-export {
-  granted,
-  judgeAcquire,
-  judgeForget,
-  judgeRelease,
-  judgeRenew,
-  refused,
-  type Current,
-  type RecordDraft,
-  type Verdict,
-} from '../store-kit/rules.ts'
-export { ttlStore, type TtlStorage } from '../store-kit/ttl-store.ts'
+export type { Finding, InspectableStore } from '../store-kit/diagnostics.ts'
+export { memoryTtlStorage } from '../store-kit/memory-ttl-storage.ts'
 
-// One store for the whole process: if each elector had its own, they would all lead.
+// One store for the whole process. If each elector had its own, they would all lead.
 let sharedMemory: MemoryStore | undefined
 
-/** What {@link openStore} takes besides the URL. */
+/** Options for {@link openStore}. */
 export interface OpenStoreOptions {
   /** Where to look for credentials. Default: `process.env`. */
   readonly environment?: Environment | undefined
@@ -37,10 +29,14 @@ export interface OpenStoreOptions {
   readonly file?: Pick<FileStoreOptions, 'fastTakeover' | 'shareWithGroup' | 'signOfLife'> | undefined
 }
 
-type Opener = (url: string, environment: Environment, options: OpenStoreOptions) => LeaseStore | Promise<LeaseStore>
+type StoreOpener = (
+  url: string,
+  environment: Environment,
+  options: OpenStoreOptions,
+) => LeaseStore | Promise<LeaseStore>
 
-/** Maps every scheme to its opener. A store's dependencies besides Node are imported only when the store is opened. */
-const openers: Readonly<Record<string, Opener>> = {
+/** Maps every scheme to its opener. A store's dependencies are imported only when the store is opened. */
+const openers: Readonly<Record<string, StoreOpener>> = {
   memory(url) {
     if (url !== 'memory:')
       throw refusedUrl(url, 'it must be exactly "memory:", because all callers in the process share one store')
@@ -82,7 +78,10 @@ const openers: Readonly<Record<string, Opener>> = {
   https: openService,
 }
 
-/** Matches a password with an unencoded slash: its first part would be parsed as the port, or shown as the host. */
+/**
+ * Matches a password with an unencoded slash. Its first part would otherwise be parsed as the port, or shown as the
+ * host.
+ */
 const misplacedLogin = /^(?:etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
 /** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
@@ -151,12 +150,18 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       'no "@" may follow the first slash: percent-encode user and password ("/" is "%2F", "@" is "%40")',
     )
   }
-  if (open) return open(url, options.environment ?? process.env, options)
+  if (open) {
+    const store = await open(url, options.environment ?? process.env, options)
+    // A guard process has only the environment of this process.
+    const isForGuard = options.environment === undefined || scheme === 'file'
+    if (isForGuard) rememberOrigin(store, { url, isSlow: options.file?.fastTakeover === false })
+    return store
+  }
   const known = Object.keys(openers)
   const near = /^(k8s|kube)$/.test(scheme) ? 'kubernetes' : nearest(scheme, known)
   throw new TenureError(
     'UNKNOWN_STORE',
-    // Show only the scheme: the rest may contain a password.
+    // Show only the scheme, because the rest may contain a password.
     `There is no store for "${scheme}:".${near ? ` Did you mean "${near}:"?` : ''} Known schemes: ${known.map((name) => `"${name}:"`).join(', ')}.`,
   )
 }
@@ -178,7 +183,8 @@ function refuse(url: string, rule: string): never {
 }
 
 /**
- * Warns if certificates are set but the scheme does not use TLS: the user may believe that the connection is encrypted.
+ * Warns if certificates are set but the scheme does not use TLS, because the user may believe that the connection is
+ * encrypted.
  */
 function adviseOnTls(url: string, environment: Environment): void {
   const scheme = /^(redis|etcd):/i.exec(url)?.[1]?.toLowerCase()
@@ -194,7 +200,10 @@ function notUrl(url: unknown): TypeError {
   return optionError({ option: 'url' }, text)
 }
 
-/** Redacts a host list: what looks like several hosts may be credentials without their "@", with a numeric password. */
+/**
+ * Redacts a host list, because text that looks like several hosts may be credentials without their "@", with a numeric
+ * password.
+ */
 function refusedUrl(url: string, rule: string): TypeError {
   const shown = redactedUrl(url).replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*,[^/?#@]*(?=[/?#]|$)/i, '$1***')
   return invalidOption('store', shown, rule)

@@ -1,4 +1,4 @@
-/** The few methods of `@opentelemetry/api` that are used. Its own providers fit. */
+/** The few methods of `@opentelemetry/api` that are used. Its own providers match these types. */
 
 export type Attributes = Record<string, string | number>
 

@@ -1,16 +1,16 @@
 import type { Sample } from '@tenure/internal/prometheus'
 import type { Clock } from '../common/clock.ts'
-import { isTenureError, type LossReason } from '../common/errors.ts'
+import { isTenureError, lossReasons, type LossReason } from '../common/errors.ts'
 import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../engine/events.ts'
 
 /**
- * This many elections are kept even if nothing more is reported about them, so that an election without a leader stays
- * visible.
+ * This many elections are kept even if nothing more is reported about them, so that an election without a leader
+ * remains visible.
  */
-const alwaysKept = 1_000
+const minKeptElections = 1_000
 /**
- * Above that number, an election without a report for this long is dropped: no elector here takes part in it, because
- * even a standby polls its store more often.
+ * Above that number, an election that had no report for this long is dropped. No elector of this process takes part in
+ * it, because even a standby polls its store more often.
  */
 const forgottenMs = 3_600_000
 /**
@@ -18,7 +18,7 @@ const forgottenMs = 3_600_000
  */
 const keptAttempts = 100
 
-/** Collects metrics of electors, to be shown in the Prometheus text format or through OpenTelemetry. */
+/** Collects metrics of electors, to be exposed in the Prometheus text format or through OpenTelemetry. */
 export class ElectionMetricsCollector implements WholeObserver {
   readonly #clock: Clock
   readonly #elections = new Map<string, MetricsOfElection>()
@@ -38,7 +38,7 @@ export class ElectionMetricsCollector implements WholeObserver {
   }
 
   /** The current samples of one metric family for every election. */
-  samplesOf({ nameLabel = 'election', samples }: Family): Sample[] {
+  samplesOf({ nameLabel = 'election', samples }: MetricFamily): Sample[] {
     const nowMs = this.#clock.monotonicMs()
     return [...this.#elections.values()].flatMap((figures) => {
       const own = labelsOf(figures.origin, nameLabel)
@@ -51,11 +51,11 @@ export class ElectionMetricsCollector implements WholeObserver {
     const key = JSON.stringify([origin.namespace, origin.election])
     const figures = elections.get(key) ?? new MetricsOfElection(origin)
     figures.heardMs = nowMs
-    // Reinsert at the end: the map is ordered by when each election last reported something.
+    // Reinsert at the end, because the map is ordered by the time of each election's last report.
     elections.delete(key)
     elections.set(key, figures)
     for (const [oldest, silent] of elections) {
-      if (elections.size <= alwaysKept || nowMs - silent.heardMs < forgottenMs) break
+      if (elections.size <= minKeptElections || nowMs - silent.heardMs < forgottenMs) break
       if (!silent.isHeld(nowMs)) elections.delete(oldest)
     }
     return figures
@@ -64,7 +64,7 @@ export class ElectionMetricsCollector implements WholeObserver {
 
 /** The labels that identify an election. */
 export function labelsOf({ election, namespace }: Origin, nameLabel = 'election'): Record<string, string> {
-  // Not "namespace", because Prometheus uses that label for the namespace of the pod.
+  // The label is not "namespace", because Prometheus uses that name for the namespace of the pod.
   return { [nameLabel]: election, ...(namespace !== undefined && { lease_namespace: namespace }) }
 }
 
@@ -76,12 +76,18 @@ export class MetricsOfElection {
   /** The highest term seen. */
   term = 0
   grants = 0
-  readonly ended: Record<LossReason, number> = { expired: 0, superseded: 0, released: 0, stopped: 0 }
+  readonly ended = Object.fromEntries(lossReasons.map((reason) => [reason, 0])) as Record<LossReason, number>
   readonly errors = new Map<string, number>()
   readonly calls = new Map<string, { readonly call: CallReport; count: number; seconds: number }>()
   heardMs = 0
+  /** Whether a guard was armed after the newest call. Undefined if there is none. */
+  isGuarded: boolean | undefined
+  /** The last reported answer from the option `eligible`. Undefined if it has never changed. */
+  isEligible: boolean | undefined
+  /** Whether this process held a seat after the newest call. Undefined if it takes none. */
+  isPresent: boolean | undefined
   #held: { readonly term: number; readonly leaseDurationMs: number; readonly untilMs: number } | undefined
-  /** When acquire calls were sent that failed. Each of them may still have been granted the lease. */
+  /** When the failed acquire calls were sent. Each of them may still have been granted the lease. */
   #attemptsMs: readonly number[] = []
 
   constructor(origin: Origin) {
@@ -89,7 +95,7 @@ export class MetricsOfElection {
   }
 
   /**
-   * Uses the clock, because the lease may have expired before `lost` is reported: `lost` waits until the work has
+   * Whether the lease is held at `nowMs`. This depends on the clock, because `lost` is reported only after the work has
    * ended.
    */
   isHeld(nowMs: number): boolean {
@@ -104,6 +110,7 @@ export class MetricsOfElection {
       this.ended[event.reason] += 1
       if (this.#held?.term === event.term) this.#held = undefined
     }
+    if (event.type === 'eligibility') this.isEligible = event.eligible
     if (event.type === 'error' || event.type === 'renew-failed') {
       const code = isTenureError(event.error) ? event.error.code : 'OTHER'
       this.errors.set(code, (this.errors.get(code) ?? 0) + 1)
@@ -113,6 +120,8 @@ export class MetricsOfElection {
   /** Records a call. The report of a call comes directly after the event with its outcome. */
   addCall(call: CallReport, nowMs: number): void {
     const sentMs = nowMs - call.durationMs
+    this.isGuarded = call.isGuarded
+    this.isPresent = call.isPresent
     if (call.verb === 'acquire' && call.result === 'failed') {
       this.#attemptsMs = [...this.#attemptsMs.slice(1 - keptAttempts), sentMs]
     }
@@ -128,7 +137,7 @@ export class MetricsOfElection {
 
   #hold({ type, term, record: { leaseDurationMs } }: HeldEvent, nowMs: number): void {
     // A read may have found the grant of an earlier acquire call. A call older than the lease duration is excluded,
-    // because its lease would be over.
+    // because its lease would have expired.
     const attemptMs = this.#attemptsMs.find((sentMs) => sentMs + leaseDurationMs > nowMs)
     const sinceMs = (type === 'elected' ? attemptMs : undefined) ?? nowMs
     this.#attemptsMs = []
@@ -136,7 +145,7 @@ export class MetricsOfElection {
   }
 }
 
-export interface Family {
+export interface MetricFamily {
   readonly name: string
   readonly type: 'gauge' | 'counter' | 'summary'
   readonly help: string
@@ -145,7 +154,7 @@ export interface Family {
   samples(figures: MetricsOfElection, nowMs: number): readonly Sample[]
 }
 
-export const families: readonly Family[] = [
+export const metricFamilies: readonly MetricFamily[] = [
   {
     // The name, the label, and the meaning match client-go.
     name: 'leader_election_master_status',
@@ -159,6 +168,24 @@ export const families: readonly Family[] = [
     type: 'gauge',
     help: 'The highest term that this replica has seen.',
     samples: ({ term }) => [{ value: term }],
+  },
+  {
+    name: 'tenure_guard_armed',
+    type: 'gauge',
+    help: 'Whether a guard would release the lease if this process crashed: 1 or 0. Absent without releaseOnCrash.',
+    samples: ({ isGuarded }) => (isGuarded === undefined ? [] : [{ value: Number(isGuarded) }]),
+  },
+  {
+    name: 'tenure_eligible',
+    type: 'gauge',
+    help: 'Whether this replica may lead, by its option eligible: 1 or 0. Absent until it was not eligible once.',
+    samples: ({ isEligible }) => (isEligible === undefined ? [] : [{ value: Number(isEligible) }]),
+  },
+  {
+    name: 'tenure_member',
+    type: 'gauge',
+    help: 'Whether this process holds a seat among the members: 1 or 0. Absent without present.',
+    samples: ({ isPresent }) => (isPresent === undefined ? [] : [{ value: Number(isPresent) }]),
   },
   {
     name: 'tenure_grants_total',

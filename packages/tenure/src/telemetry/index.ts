@@ -1,10 +1,10 @@
-/** `tenure/telemetry`: spans and metrics of electors, through the user's own OpenTelemetry. */
+/** Spans and metrics of electors, through the user's own OpenTelemetry. */
 import { systemClock, type Clock } from '../common/clock.ts'
 import type { WholeObserver } from '../engine/events.ts'
-import { ElectionMetricsCollector, families, labelsOf } from './election-counters.ts'
+import { ElectionMetricsCollector, metricFamilies, labelsOf } from './election-counters.ts'
 import { checkClock } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
-import { loadDriverNow } from '../store-kit/load-package.ts'
+import { loadDriverSync } from '../store-kit/load-package.ts'
 import type { TelemetryMeter, TelemetryMeterProvider, TelemetryTracerProvider } from './api.ts'
 import { Spans } from './spans.ts'
 
@@ -26,7 +26,7 @@ export interface TelemetryOptions {
   readonly clock?: Clock | undefined
 }
 
-interface Api {
+interface OpenTelemetryApi {
   readonly metrics: { getMeterProvider(): TelemetryMeterProvider }
   readonly trace: { getTracerProvider(): TelemetryTracerProvider }
 }
@@ -72,16 +72,19 @@ export function electionTelemetry(options: TelemetryOptions = {}): WholeObserver
 const names: Readonly<Record<string, { readonly name: string; readonly unit: string }>> = {
   leader_election_master_status: { name: 'leader_election.master_status', unit: '1' },
   tenure_term: { name: 'tenure.term', unit: '' },
+  tenure_guard_armed: { name: 'tenure.guard.armed', unit: '' },
+  tenure_eligible: { name: 'tenure.eligible', unit: '' },
+  tenure_member: { name: 'tenure.member', unit: '' },
   tenure_grants_total: { name: 'tenure.grants', unit: '{term}' },
   tenure_terms_ended_total: { name: 'tenure.terms.ended', unit: '{term}' },
   tenure_errors_total: { name: 'tenure.errors', unit: '{error}' },
 }
-/** In seconds. Leases last seconds, and calls should take milliseconds. */
+/** The upper bounds of the histogram's buckets, in seconds. Leases last seconds, and calls should take milliseconds. */
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** All metrics are read on each collection, except for calls: their durations cannot be read later. */
+/** All metrics are read on each collection, except for the durations of calls, which cannot be read later. */
 function callHistogram(meter: TelemetryMeter, figures: ElectionMetricsCollector) {
-  for (const family of families) {
+  for (const family of metricFamilies) {
     const instrument = names[family.name]
     if (!instrument) continue
     const { name, unit } = instrument
@@ -102,7 +105,7 @@ function callHistogram(meter: TelemetryMeter, figures: ElectionMetricsCollector)
   return calls.record.bind(calls)
 }
 
-function loadApi(): Api {
+function loadApi(): OpenTelemetryApi {
   const instead = 'Or pass a meterProvider and a tracerProvider.'
-  return loadDriverNow('@opentelemetry/api', 'electionTelemetry() needs OpenTelemetry', instead) as Api
+  return loadDriverSync('@opentelemetry/api', 'electionTelemetry() needs OpenTelemetry', instead) as OpenTelemetryApi
 }

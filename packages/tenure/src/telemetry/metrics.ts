@@ -1,11 +1,11 @@
 import { familyText, prometheusType } from '@tenure/internal/prometheus'
 import { systemClock, type Clock } from '../common/clock.ts'
 import type { WholeObserver } from '../engine/events.ts'
-import { ElectionMetricsCollector, families } from './election-counters.ts'
+import { ElectionMetricsCollector, metricFamilies } from './election-counters.ts'
 import { checkClock } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
 
-/** An observer that collects metrics and shows them. */
+/** An observer that collects and exposes metrics. */
 export interface ElectionMetrics extends WholeObserver {
   /** The value for the `content-type` header. */
   readonly contentType: string
@@ -14,7 +14,7 @@ export interface ElectionMetrics extends WholeObserver {
 }
 
 /**
- * Collects metrics of all electors that it observes, and shows them in the Prometheus text format. Above 1,000
+ * Collects metrics of all electors that it observes, and exposes them in the Prometheus text format. Above 1,000
  * elections, those without any report for an hour are dropped.
  *
  * @example
@@ -33,6 +33,8 @@ export function electionMetrics(options: { readonly clock?: Clock | undefined } 
     onEvent: (event) => figures.onEvent(event),
     onCall: (call) => figures.onCall(call),
     text: () =>
-      families.map((family) => familyText(family.name, family.type, family.help, figures.samplesOf(family))).join(''),
+      metricFamilies
+        .map((family) => familyText(family.name, family.type, family.help, figures.samplesOf(family)))
+        .join(''),
   }
 }

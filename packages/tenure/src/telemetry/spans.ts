@@ -8,16 +8,15 @@ import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type Telem
  * Spans of electors: one for each store call, one for each term with the events reported during it, and one without a
  * duration for each event outside a term.
  *
- * Each span starts its own trace. Electors live as long as their process. Otherwise the span that was active when an
- * elector was started would be the parent of everything the elector ever does.
+ * Each span starts its own trace. Otherwise the span that was active when an elector was started would be the parent of
+ * everything that the elector does for as long as its process lives.
  */
 export class Spans implements WholeObserver {
   readonly #tracer: TelemetryTracer
   readonly #clock: Pick<Clock, 'wallMs'>
   readonly #terms = new Map<string, TelemetrySpan>()
   /**
-   * The newest error of each elector, until the report of the call that failed with it. That report follows
-   * immediately.
+   * The newest error from each elector, until the report of the call that failed with it, which follows immediately.
    */
   readonly #errors = new Map<string, unknown>()
 
@@ -82,6 +81,8 @@ function detailsOf(event: ElectionEvent): Attributes {
       return { 'tenure.leader': event.record.holder, 'tenure.term': event.record.term }
     case 'lost':
       return { 'tenure.term': event.term, 'tenure.reason': event.reason }
+    case 'eligibility':
+      return { 'tenure.eligible': Number(event.eligible) }
     case 'renew-failed':
     case 'error':
       return { 'error.type': codeOf(event.error), 'error.message': messageOf(event.error) }

@@ -104,7 +104,7 @@ describe('httpFence', () => {
     expect(saved).toBe('data')
   })
 
-  test('httpFence answers 500 when a handler fails, reports the cause only to its owner, and continues', async () => {
+  test('httpFence answers 500 when a handler fails, reports the cause only to onError, and continues', async () => {
     const errors: unknown[] = []
     const failure = new Error('the password is hunter2')
     const onError = (error: unknown) => void errors.push(error)
@@ -123,7 +123,7 @@ describe('httpFence', () => {
     expect((await put(port, '5')).status).toBe(500)
   })
 
-  test('httpFence answers 500 when the handler fails and onError throws or rejects, and contains both errors', async () => {
+  test('httpFence answers 500 when the handler fails and onError throws or rejects, and neither error ends the process', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     onTestFinished(() => warned.mockRestore())
     const mistakes: readonly (() => never)[] = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { checkedJobMutants } from '../../../../test/jobs/mutants.ts'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
-import { passes } from '../../../../test/mutants/passes.ts'
+import { passes } from '../../../../test/mutants/passes-check.ts'
 import * as library from '../../src/jobs/index.ts'
 import { checks } from './checks.ts'
 

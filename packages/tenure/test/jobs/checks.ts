@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type * as jobsLibrary from '../../src/jobs/index.ts'
 import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { Elector, isTenureError, type ElectionEvent } from '../../src/index.ts'
-import { call, follow, type Outcome } from '../outcome.ts'
+import { call, follow, type Outcome } from '../promise-outcome.ts'
 import { stallable } from '../stallable-clock.ts'
 import { fleet, type Fleet } from './fleet.ts'
 
@@ -12,7 +12,7 @@ type Library = typeof jobsLibrary
 const minute = 60_000
 const lease = 15_000
 
-const noteIn = async (on: Fleet, name: string) => jobStateOf((await on.memory.read(name, call))?.carry ?? '')
+const noteIn = async (on: Fleet, name: string) => jobStateOf((await on.memory.read(name, call))?.checkpoint ?? '')
 const codeOf = ({ error }: Outcome<unknown>) => (isTenureError(error) ? error.code : error)
 const silent = { onEvent: () => undefined }
 
@@ -225,7 +225,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     })
     other.start()
     await on.clock.advance(2 * lease)
-    // From here on one call in three fails, as on a bad network.
+    // From here on, one call in three fails, as on an unreliable network.
     let count = 0
     a.link.fault = (verb) => (verb !== 'read' || (count += 1) % 3 === 0 ? 'error' : undefined)
     await on.clock.advance(4 * lease)

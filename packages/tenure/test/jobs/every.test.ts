@@ -4,7 +4,7 @@ import { jobStateOf } from '../../src/jobs/job-state.ts'
 import { createJobs } from '../../src/jobs/index.ts'
 import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
 import { ttlStore } from '../../src/store-kit/ttl-store.ts'
-import { call } from '../outcome.ts'
+import { call } from '../promise-outcome.ts'
 import { fleet, type Fleet } from './fleet.ts'
 
 const minute = 60_000
@@ -51,7 +51,10 @@ describe('a scheduled job', () => {
     let noted: unknown
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, async ({ scheduledAt }) => {
       const record = await on.memory.read('sync', call)
-      noted = { last: jobStateOf(record?.carry ?? '')?.lastRunMs, runs: jobStateOf(record?.carry ?? '')?.runs }
+      noted = {
+        last: jobStateOf(record?.checkpoint ?? '')?.lastRunMs,
+        runs: jobStateOf(record?.checkpoint ?? '')?.runs,
+      }
       expect(noted).toMatchObject({ last: scheduledAt.getTime(), runs: [{ scheduledAt, by: 'a', term: 1 }] })
     })
     await on.clock.advance(61_000)
@@ -103,7 +106,7 @@ describe('a scheduled job', () => {
     for (const [index, { atMs }] of on.ran.slice(1).entries()) {
       expect(atMs).toBeGreaterThanOrEqual(on.ran[index]?.endedMs ?? Infinity)
     }
-    // By then every minute in between is more than a minute late, except the newest one.
+    // When a run ends, every scheduled time that passed meanwhile is more than a minute late, except the newest one.
     expect(times(on)).toEqual(['00:01:00', '00:03:00', '00:06:00'])
     const told = a.events.filter(({ type }) => type === 'still-running')
     expect(told).toMatchObject([
@@ -187,22 +190,22 @@ describe('a scheduled job', () => {
 
   test.each([
     ['its own leader', {}],
-    ['one leader for all', { sharedLeader: 'all' }],
+    ['a shared leader', { sharedLeader: 'all' }],
   ])('a job does not touch the record of another program and reports an error, with %s', async (_, more) => {
     const on = fleet()
     const elector = new Elector({ store: on.memory, election: 'sync', clock: on.clock })
     elector.start()
     const leadership = await elector.waitForLeadership()
-    await Promise.all([leadership.setCarry('my own notes'), on.clock.advance(10)])
+    await Promise.all([leadership.setCheckpoint('my own notes'), on.clock.advance(10)])
     await Promise.all([elector.stop(), on.clock.advance(10)])
     const a = on.member('a', more)
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
     await on.clock.advance(3.5 * minute)
     expect(on.ran).toEqual([])
-    // One error per minute, and no run is announced that would not happen.
+    // The job reports one error per minute, and announces no run.
     expect(a.events.map(({ type }) => type)).toEqual(Array(4).fill('error'))
     expect(a.events[0]).toMatchObject({ error: { code: 'RECORD_INVALID' } })
-    expect((await on.memory.read('sync', call))?.carry).toBe('my own notes')
+    expect((await on.memory.read('sync', call))?.checkpoint).toBe('my own notes')
     await on.close()
   })
 
@@ -228,7 +231,7 @@ describe('a scheduled job', () => {
     await Promise.all([a.jobs.close(), on.clock.advance(5_000)])
     const results = await Promise.all(
       ['stops', 'ends'].map(
-        async (name) => jobStateOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]?.result,
+        async (name) => jobStateOf((await on.memory.read(name, call))?.checkpoint ?? '')?.runs[0]?.result,
       ),
     )
     expect(results).toEqual(['stopped', 'succeeded'])
@@ -261,7 +264,7 @@ describe('wall clocks', () => {
     await on.close()
   })
 
-  test('a job runs what is due when the wall clock jumps ahead, and repeats no time when it is set back', async () => {
+  test('a job runs the time that is due when the wall clock jumps ahead, and repeats no time when the clock is set back', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))

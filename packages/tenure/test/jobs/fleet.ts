@@ -1,7 +1,7 @@
 import { createJobs, type JobContext, type JobEvent, type Jobs, type JobsOptions } from '../../src/jobs/index.ts'
 import type { Clock } from '../../src/index.ts'
 import { memoryStore, type MemoryStore } from '../../src/stores/memory/index.ts'
-import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
+import { fakeClock, type FakeClock } from '../../../testing/src/index.ts'
 import { cutOff, faultyStore, type FaultyStore } from '../faulty-store.ts'
 
 /** A process of a fleet in virtual time. */
@@ -12,7 +12,7 @@ export interface Member {
   readonly link: FaultyStore
   /** How far the wall clock of this process is ahead of the others. */
   readonly time: { aheadMs: number }
-  /** From now on no call of this process reaches the store, and its work does not end. */
+  /** Simulates a crash: no later call of this process reaches the store, and its work never settles. */
   crash(): void
 }
 
@@ -29,7 +29,7 @@ export interface Fleet {
   readonly memory: MemoryStore
   readonly ran: Ran[]
   member(name: string, more?: Partial<JobsOptions> & { readonly aheadMs?: number }): Member
-  /** Work that takes `takesMs`, and ends early when its signal aborts. */
+  /** Work that takes `takesMs` and ends early when its signal aborts. */
   work(name: string, takesMs?: number): (context: JobContext) => Promise<void>
   close(): Promise<void>
 }

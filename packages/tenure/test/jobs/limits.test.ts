@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { jobStateOf } from '../../src/jobs/job-state.ts'
-import { call, follow, never } from '../outcome.ts'
+import { call, follow, never } from '../promise-outcome.ts'
 import { stallable } from '../stallable-clock.ts'
 import { fleet, type Fleet } from './fleet.ts'
 
 const minute = 60_000
 const hour = 60 * minute
 const newestRun = async (on: Fleet, name: string) =>
-  jobStateOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]
+  jobStateOf((await on.memory.read(name, call))?.checkpoint ?? '')?.runs[0]
 
 describe('limits of a run', () => {
   test('a run is aborted and reported after maxRuntimeMs, and the next one runs', async () => {
@@ -100,8 +100,8 @@ describe('limits of a run', () => {
 
 describe('a run that never ends and ignores its signal', () => {
   test.each([
-    ['of its own leader', {}],
-    ['of one leader for all', { sharedLeader: 'all' }],
+    ['with its own leader', {}],
+    ['with a shared leader', { sharedLeader: 'all' }],
   ])('a run that never ends does not keep its job from stopping or its process from exiting: %s', async (_, more) => {
     const on = fleet()
     const a = on.member('a', { drainTimeoutMs: 5_000, ...more })

@@ -15,7 +15,7 @@ function cron(pattern: string, more: { timezone?: string; missed?: 'skip' | 'run
 describe('the next slot', () => {
   const five = cron('*/5 * * * *')
 
-  test('the next slot is the one after the last run, and waits for its time', () => {
+  test('the next slot is the first one after the last run, and is not due before its time', () => {
     expect(five.next(at('2026-01-01T12:00Z'), at('2026-01-01T12:01Z'))).toEqual({
       slotMs: at('2026-01-01T12:05Z'),
       waitMs: 240_000,
@@ -151,15 +151,15 @@ describe('an interval', () => {
   test('an interval may have fractional parts', () => {
     expect(intervalMsOf('schedule', { hours: 1.1 })).toBe(3_960_000)
     expect(intervalMsOf('schedule', { seconds: 1.005 })).toBe(1_005)
-    expect(() => intervalMsOf('schedule', { milliseconds: 100.5 })).toThrow(/whole milliseconds/)
+    expect(() => intervalMsOf('schedule', { milliseconds: 100.5 })).toThrow(/a whole number of milliseconds/)
   })
 
-  test('an interval adds up its parts', () => {
+  test('the length of an interval is the sum of its parts', () => {
     expect(intervalMsOf('schedule', { days: 1, hours: 1, minutes: 1, seconds: 1, milliseconds: 1 })).toBe(90_061_001)
   })
 
   test.each([
-    ['nothing', {}, /"interval" is 0, but it must be whole milliseconds, at least 100/],
+    ['nothing', {}, /"interval" is 0, but it must be a whole number of milliseconds, at least 100 ms/],
     ['a negative part', { minutes: -1 }, /"interval.minutes" is -1, but it must be a number of at least 0/],
     ['an unknown unit', { weeks: 1 }, /has no option "weeks"/],
     ['a misspelled unit', { minute: 1 }, /Did you mean "minutes"/],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { jobStateOf } from '../../src/jobs/job-state.ts'
-import { call } from '../outcome.ts'
+import { call } from '../promise-outcome.ts'
 import { fleet } from './fleet.ts'
 
 const minute = 60_000
@@ -22,7 +22,7 @@ describe('one leader for all jobs', () => {
       const record = await on.memory.read(job, call)
       // No process holds the job's lease between its scheduled times.
       expect(record?.released).toBe(true)
-      expect(jobStateOf(record?.carry ?? '')?.runs).toHaveLength(4)
+      expect(jobStateOf(record?.checkpoint ?? '')?.runs).toHaveLength(4)
     }
     await on.close()
     expect(on.clock.timers).toBe(0)
@@ -81,7 +81,7 @@ describe('one leader for all jobs', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('a shared leader records the times that no process could run, once', async () => {
+  test('a shared leader records missed times only once', async () => {
     const on = fleet()
     const hourly = (name: string) => {
       const member = on.member(name, { sharedLeader })
@@ -135,7 +135,7 @@ describe('one leader for all jobs', () => {
     await Promise.all([a.jobs.close(), on.clock.advance(5_000)])
     const [record, leader] = await Promise.all(['sync', sharedLeader].map((name) => on.memory.read(name, call)))
     expect([record?.released, leader?.released]).toEqual([true, true])
-    expect(jobStateOf(record?.carry ?? '')?.runs).toMatchObject([{ result: 'succeeded' }])
+    expect(jobStateOf(record?.checkpoint ?? '')?.runs).toMatchObject([{ result: 'succeeded' }])
     expect(on.clock.timers).toBe(0)
   })
 

@@ -1,11 +1,11 @@
 /** A fleet in virtual time whose processes run jobs and are killed and paused at random. */
-import { checkRuns, noteRun, type RunLine, type Verdict } from '../../../../test/jobs/check.ts'
+import { checkRuns, noteRun, type RunLine, type RunsCheck } from '../../../../test/jobs/check-runs.ts'
 import type * as library from '../../src/jobs/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
-import { Random } from '../../src/simulation/random.ts'
-import { fakeClock } from '../../src/testing/index.ts'
+import { Random } from '../../../testing/src/simulation/random.ts'
+import { fakeClock } from '../../../testing/src/index.ts'
 import { faultyStore, type FaultyStore } from '../faulty-store.ts'
-import { call } from '../outcome.ts'
+import { call } from '../promise-outcome.ts'
 import { stallable } from '../stallable-clock.ts'
 
 export interface VirtualRun {
@@ -33,7 +33,7 @@ interface Life {
 export async function runVirtualFleet(
   { createJobs, jobStatus }: typeof library,
   { seed, times, hasWrongClocks = false, sharedLeader }: VirtualRun,
-): Promise<Verdict> {
+): Promise<RunsCheck> {
   const random = new Random(seed)
   const clock = fakeClock()
   const memory = memoryStore({ clock })

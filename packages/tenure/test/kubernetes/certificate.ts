@@ -35,7 +35,7 @@ export function makeCertificate({ names = ['127.0.0.1', '::1'], endsMs = Date.no
 }
 
 export function pemOf(certificate: Buffer): string {
-  // Does not add an empty line after a full last line, which would end the text.
+  // If the last line is full, no empty line may follow it, because parsers would stop there.
   const lines = certificate.toString('base64').replace(/.{1,64}/g, '$&\n')
   return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`
 }

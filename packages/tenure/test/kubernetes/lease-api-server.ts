@@ -1,4 +1,4 @@
-import { answerOf, serve, type Exchange, type TlsServer } from './client/tls-server.ts'
+import { answerOf, serve, type Exchange, type TlsServer } from '../clients/kubernetes/tls-server.ts'
 
 /** A Lease as an API server keeps it. */
 export interface KeptLease {

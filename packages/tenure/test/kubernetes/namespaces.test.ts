@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { KubernetesClient as Client } from '../../src/clients/kubernetes/client.ts'
-import { Mount } from './credentials/account-mount.ts'
-import { config, server } from './credentials/client-node-config.ts'
-import { folderOfFiles, kubeConfig } from './credentials/kube-config-file.ts'
+import { Mount } from '../clients/kubernetes/credentials/account-mount.ts'
+import { config, server } from '../clients/kubernetes/credentials/client-node-config.ts'
+import { folderOfFiles, kubeConfig } from '../clients/kubernetes/credentials/kube-config-file.ts'
 
-// Uses fresh modules: a process limits how often it gives advice, and other tests may have reached the limit.
+// Uses fresh modules, because a process limits how often it gives advice, and other tests may have reached the limit.
 vi.resetModules()
 const { KubernetesClient } = await import('../../src/clients/kubernetes/client.ts')
 const { fromKubeConfig } = await import('../../src/clients/kubernetes/credentials/kube-config.ts')
@@ -22,7 +22,7 @@ function pod(namespace?: string) {
   return { client: new KubernetesClient(serviceAccount(server, folder)), path: `${folder}/namespace` }
 }
 
-/** A KubeConfig of @kubernetes/client-node. */
+/** A KubeConfig from @kubernetes/client-node. */
 function clientNode(namespace: string | undefined) {
   const made = config({}, { token: 't' })
   for (const context of made.contexts) Object.assign(context, { namespace })

@@ -8,14 +8,14 @@ export interface Library {
   readonly index: typeof import('../../src/index.ts')
   readonly jobs: typeof import('../../src/jobs/index.ts')
   readonly ttl: typeof import('../../src/store-kit/memory-ttl-storage.ts')
-  readonly testing: typeof import('../../src/testing/index.ts')
+  readonly testing: typeof import('../../../testing/src/index.ts')
 }
 
 export const libraryFiles = {
   index: 'index.ts',
   jobs: 'jobs/index.ts',
   ttl: 'store-kit/memory-ttl-storage.ts',
-  testing: 'testing/index.ts',
+  testing: '@tenure/testing',
 } satisfies Record<keyof Library, string>
 
 const minute = 60_000
@@ -67,7 +67,7 @@ async function outages(library: Library): Promise<void> {
     }
     await settled(elector.stop(), clock)
   })
-  const lost = `tenure: lost leadership of "payments" in term N: the lease was not renewed in time. The last error of the store: ${refused}`
+  const lost = `tenure: lost leadership of "payments" in term N: the lease was not renewed in time. The last error from the store: ${refused}`
   const failed = `tenure: renewing "payments" failed: ${refused}`
   assert.deepEqual(lines.map(withoutNumbers), [
     failed,
@@ -115,7 +115,7 @@ async function readableOutages(library: Library): Promise<void> {
     ),
     [
       `tenure: renewing "payments" failed: ${failed}`,
-      `tenure: lost leadership of "payments" in term N: the lease was not renewed in time. The last error of the store: ${failed}`,
+      `tenure: lost leadership of "payments" in term N: the lease was not renewed in time. The last error from the store: ${failed}`,
       `tenure: the store still fails after N s: N calls for "payments" failed, the last with: ${failed}`,
       `tenure: the store still fails after N s: N calls for "payments" failed, the last with: ${failed}`,
       'tenure: the store answers again after N s (N calls for "payments" failed)',
@@ -224,7 +224,7 @@ async function manyElectors(library: Library): Promise<void> {
   await settled(Promise.all(electors.map((elector) => elector.stop())), clock)
 }
 
-/** Electors that start and stop repeatedly write a bounded number of lines too. */
+/** Electors that start and stop repeatedly also write a bounded number of lines. */
 async function shortLives(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const { lines, log } = memoryLog()
@@ -343,7 +343,7 @@ async function plainAnswers(library: Library): Promise<void> {
   assert.ok(!lines.some((line) => line.includes('in term')), 'a line mentions a term')
   assert.deepEqual(lines.filter((line) => !line.startsWith('info')).map(withoutNumbers), [
     'warn tenure: renewing "k" failed: the storage is down',
-    'error tenure: lost leadership of "k": the lease was not renewed in time. The last error of the store: the storage is down',
+    'error tenure: lost leadership of "k": the lease was not renewed in time. The last error from the store: the storage is down',
     'warn tenure: this process leads "k" again after N s',
     'warn tenure: the store answers again after N s (N calls for "k" failed)',
   ])
@@ -398,7 +398,7 @@ type Begin = (library: Library, at: Scene, misbehave: Misbehave) => (() => unkno
 const named = { election: 'e', identity: 'a' }
 const failingLog = (misbehave: Misbehave): Log => ({ info: misbehave, warn: misbehave, error: misbehave })
 
-/** Every listener of every style, alone and together with the listener that its errors are reported to. */
+/** Every listener of every style, alone and together with the listener that receives its errors. */
 const listeners: Readonly<Record<string, Begin>> = {
   'Elector: onEvent': ({ index }, at, onEvent) =>
     started(new index.Elector({ ...at, ...named, observer: { onEvent } })),
@@ -533,7 +533,7 @@ async function live(library: Library, begin: Begin, misbehave: Misbehave): Promi
   return isEnded
 }
 
-/** No failure of a listener reaches the process. An uncaught one would end it. */
+/** No failure of a listener reaches the process. An uncaught error would end it. */
 async function brokenListeners(library: Library): Promise<void> {
   await printed(async () => {
     for (const [name, begin] of Object.entries(listeners)) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { formatDuration, LogLines } from '../../src/log/rate-limited-log.ts'
-import { fakeClock } from '../../src/testing/index.ts'
+import { fakeClock } from '../../../testing/src/index.ts'
 import { memoryLog } from './checks.ts'
 
 function scene() {
@@ -127,4 +127,4 @@ test.each([
   [180_000, '3 min'],
   [3_661_000, '61 min'],
   [7_500_000, '2 h 5 min'],
-])('inWords formats %d ms as %s', (ms, words) => expect(formatDuration(ms)).toBe(words))
+])('formatDuration formats %d ms as %s', (ms, words) => expect(formatDuration(ms)).toBe(words))

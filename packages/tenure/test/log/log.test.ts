@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import * as index from '../../src/index.ts'
 import * as jobs from '../../src/jobs/index.ts'
 import * as ttl from '../../src/store-kit/memory-ttl-storage.ts'
-import * as testing from '../../src/testing/index.ts'
+import * as testing from '../../../testing/src/index.ts'
 import { faultyStore } from '../faulty-store.ts'
 import { checks, memoryLog, type Library } from './checks.ts'
 
@@ -125,7 +125,7 @@ test('log: false prints nothing in any style', async () => {
   expect(lines).toEqual([])
 })
 
-test('a custom log gets normal transitions as info lines, even beside an observer', async () => {
+test('a custom log gets normal transitions as info lines, even if there is an observer', async () => {
   const { clock, store } = scene()
   const { lines, log } = memoryLog()
   const elector = new Elector({ ...named, store, clock, log, observer: { onEvent() {} } })

@@ -85,8 +85,8 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'outages',
   },
   {
-    name: 'forget an outage when it costs a key',
-    file: 'api/elections.ts',
+    name: 'forget an outage after it ended the leadership of a key',
+    file: 'api/create-elections.ts',
     find: 'const past = pasts.get(key) ?? {}',
     replace: 'const past = {}',
     caughtBy: 'plainAnswers',
@@ -108,7 +108,7 @@ export const logMutations: readonly LogMutation[] = [
   {
     name: 'drop the store error that prevented the renewal',
     file: 'engine/leadership.ts',
-    find: 'isExpired ? this.#reign.storeError : undefined',
+    find: 'isExpired ? this.#host.storeError : undefined',
     replace: 'undefined',
     caughtBy: 'causes',
   },

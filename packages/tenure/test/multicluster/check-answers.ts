@@ -10,9 +10,9 @@ import {
   Scene,
   timeoutMs,
   type Checks,
-} from './lock-scene.ts'
+} from './lock-fixture.ts'
 
-/** Checks of what a call accepts as its answer. */
+/** Checks of which answers a call accepts. */
 export const answers: Checks = {
   async 'a call returns when its own id is answered, and not before'(library) {
     const scene = new Scene(library)
@@ -20,9 +20,9 @@ export const answers: Checks = {
     const { key: own, id } = await scene.request()
     equal(outcome.state, 'pending', 'the call returned without an answer')
     await scene.answer(own, 'another-id', grantOf())
-    equal(outcome.state, 'pending', 'the call took the answer of another id')
+    equal(outcome.state, 'pending', 'the call took the answer for another id')
     await scene.answer('another-key', id, grantOf())
-    equal(outcome.state, 'pending', 'the call took the answer of another key')
+    equal(outcome.state, 'pending', 'the call took the answer for another key')
     await scene.answer(own, id, grantOf())
     deepEqual(outcome.value, { ok: true, record: asLeaseRecord(recordOf()), validForMs: 15_000 })
   },
@@ -69,17 +69,17 @@ export const answers: Checks = {
       'a released record': { record: recordOf({ released: true }) },
       'no version': { record: recordOf({ version: '' }) },
       'a term that is not whole': { record: recordOf({ term: 1.5 }) },
-      'metadata that are not JSON': { record: recordOf({ metadata: '{' }) },
-      'metadata that are a list': { record: recordOf({ metadata: '[]' }) },
+      'metadata that is not JSON': { record: recordOf({ metadata: '{' }) },
+      'metadata that is a list': { record: recordOf({ metadata: '[]' }) },
       'no duration': { record: recordOf({ leaseDurationMs: 0 }) },
       'no validity': { validForMs: null },
-      'a validity of nothing': { validForMs: 0 },
-      'more validity than was asked for': { validForMs: 15_001 },
-      'more validity than the record has': { record: recordOf({ leaseDurationMs: 1_000 }) },
-      'neither yes nor no': { ok: 'yes' },
+      'a validity of zero': { validForMs: 0 },
+      'a longer validity than requested': { validForMs: 15_001 },
+      'a longer validity than the duration in the record': { record: recordOf({ leaseDurationMs: 1_000 }) },
+      'neither a grant nor a refusal': { ok: 'yes' },
       'no highest term': { ok: false, validForMs: null },
       'a highest term below the record’s': { ok: false, validForMs: null, highestTerm: 0 },
-      'a negative wait': { ok: false, validForMs: null, highestTerm: 1, retryAfterMs: -1 },
+      'a negative retryAfterMs': { ok: false, validForMs: null, highestTerm: 1, retryAfterMs: -1 },
       'an error without a code': { ok: false, error: { message: 'no' } },
     }
     for (const [what, change] of Object.entries(malformed)) {
@@ -103,7 +103,7 @@ export const answers: Checks = {
   async 'a refusal contains the record, the highest term, and the wait'(library) {
     const scene = new Scene(library)
     const store = scene.open()
-    const record = recordOf({ holder: 'west/ada', cluster: 'west', attempt: 'theirs', term: 7, mark: 'theirs' })
+    const record = recordOf({ holder: 'west/ada', cluster: 'west', attempt: 'theirs', term: 7, writeId: 'theirs' })
     const refusal = { ok: false, highestTerm: 9, retryAfterMs: 1_234 }
     const outcome = await scene.done(store.acquire(claimOf(), call), { ...refusal, record })
     deepEqual(outcome, { ...refusal, record: asLeaseRecord(record) })
@@ -124,14 +124,14 @@ export const answers: Checks = {
     }
   },
 
-  async 'a read is a separate request with its own reader identity'(library) {
+  async 'a read sends its own request, with a reader identity as the holder'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     equal(await scene.done(store.read('nightly', call), { ok: true }), undefined)
     const { verb, claim } = await scene.request()
     equal(verb, 'read')
     match(claim.holder, /^reader-/)
-    const record = recordOf({ mark: 'm' })
+    const record = recordOf({ writeId: 'm' })
     deepEqual(await scene.done(store.read('nightly', call), { ok: true, record }), asLeaseRecord(record))
   },
 }

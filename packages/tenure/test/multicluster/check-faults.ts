@@ -1,8 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { ApiError } from '../../src/clients/kubernetes/api-error.ts'
-import type { Resources, StatusPatch } from '../../src/multicluster/resources.ts'
-import { follow } from '../outcome.ts'
-import { call, claimOf, grantOf, heldClaim, key, rejected, Scene, timeoutMs, type Checks } from './lock-scene.ts'
+import type { StatusPatch } from '../../src/multicluster/protocol/resource-types.ts'
+import type { Resources } from '../../src/multicluster/resources.ts'
+import { follow } from '../promise-outcome.ts'
+import { call, claimOf, grantOf, heldClaim, key, rejected, Scene, timeoutMs, type Checks } from './lock-fixture.ts'
 
 /** Checks of calls when something is missing, late, or refused. */
 export const faults: Checks = {
@@ -50,7 +51,7 @@ export const faults: Checks = {
     ok(calls.every(({ state }) => state === 'resolved'))
   },
 
-  async 'reads replace a watch that is silent or broken'(library) {
+  async 'a call finds its answer by reading the resource when the watch is silent or broken'(library) {
     // oxlint-disable-next-line require-yield
     const silent: Resources['watch'] = async function* (_of, { signal }) {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -173,7 +174,7 @@ export const faults: Checks = {
     }
   },
 
-  async 'an error of the API server is reported as it is, and a conflict is retried'(library) {
+  async 'an error from the API server is reported unchanged, and a conflict is retried'(library) {
     const scene = new Scene(library)
     const refused = (status: number, message: string) =>
       Promise.reject(new ApiError('Cannot patch', { status, body: { kind: 'Status', message } }))
@@ -187,7 +188,51 @@ export const faults: Checks = {
     equal(await scene.done(scene.open().read('nightly', call), { ok: true }), undefined)
   },
 
-  async 'a full resource is freed of silent keys, or the call reports that it is full'(library) {
+  async 'a call writes its request again when the late write of an abandoned call replaces it'(library) {
+    const scene = new Scene(library)
+    const store = scene.open()
+    await scene.done(store.acquire(claimOf(), call), grantOf())
+    // The API server applies the renewal only after its caller has abandoned it and sent the next request.
+    const late: (() => Promise<unknown>)[] = []
+    scene.fault = {
+      patchSpec(...args) {
+        late.push(() => scene.resources.patchSpec(...args))
+        return new Promise(() => {})
+      },
+    }
+    const ending = new AbortController()
+    const renewal = await scene.begin(store.renew(heldClaim, { ...call, signal: ending.signal }))
+    ending.abort()
+    await scene.settle()
+    equal(renewal.state, 'rejected')
+    scene.fault = {}
+    const release = await scene.begin(store.release(heldClaim, call))
+    const { key: slot, id } = await scene.request()
+    for (const apply of late) await apply()
+    await scene.settle()
+    deepEqual(
+      (await scene.requests()).map((request) => [request.key, request.id, request.verb]),
+      [[slot, id, 'release']],
+    )
+    await scene.answer(slot, id, grantOf({ released: true }))
+    equal(release.state, 'resolved')
+  },
+
+  async 'a call does not write its request again because of an earlier state'(library) {
+    const scene = new Scene(library)
+    const store = scene.open()
+    await scene.done(store.acquire(claimOf(), call), grantOf())
+    const before = await scene.resource()
+    scene.fault = { get: async () => before }
+    const patches = scene.asked.filter((what) => what === 'patch').length
+    const renewal = await scene.begin(store.renew(heldClaim, call))
+    await scene.clock.advance(timeoutMs - 1)
+    equal(renewal.state, 'pending')
+    ok(scene.asked.filter((what) => what === 'get').length > 0, 'the earlier state was never read')
+    equal(scene.asked.filter((what) => what === 'patch').length, patches + 1)
+  },
+
+  async 'a call removes silent keys from a full resource, or reports that the resource is full'(library) {
     const scene = new Scene(library)
     const full = Object.fromEntries(
       Array.from({ length: 64 }, (_, index) => [`key-${index}`, requestOf(`id-${index}`)]),

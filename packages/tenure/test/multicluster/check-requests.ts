@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { follow } from '../outcome.ts'
-import { call, claimOf, grantOf, heldClaim, Scene, timeoutMs, type Checks } from './lock-scene.ts'
+import { follow } from '../promise-outcome.ts'
+import { call, claimOf, grantOf, heldClaim, Scene, timeoutMs, type Checks } from './lock-fixture.ts'
 
 /** Checks of the requests that a call writes. */
 export const requests: Checks = {
@@ -8,7 +8,7 @@ export const requests: Checks = {
     const scene = new Scene(library)
     const store = scene.open()
     const fields = { holder: 'ada', attempt: 'attempt-1', leaseDurationMs: 15_000, afterTerm: 0 }
-    const common = { ...fields, metadata: '{"zone":"a"}', mark: 'mark-1' }
+    const common = { ...fields, metadata: '{"zone":"a"}', writeId: 'mark-1' }
     for (const expiredVersion of ['v7', '', undefined]) {
       const given = expiredVersion === undefined ? {} : { expiredVersion }
       await scene.done(store.acquire(claimOf(given), call), grantOf())
@@ -16,8 +16,8 @@ export const requests: Checks = {
       deepEqual([verb, claim, waits], ['acquire', { ...common, ...given }, timeoutMs])
     }
     const held = { holder: 'ada', attempt: 'attempt-1', leaseDurationMs: 15_000, term: 1, version: 'v1' }
-    await scene.done(store.renew({ ...heldClaim, carry: '', mark: 'mark-2' }, call), grantOf())
-    deepEqual((await scene.request()).claim, { ...held, carry: '', mark: 'mark-2' })
+    await scene.done(store.renew({ ...heldClaim, checkpoint: '', writeId: 'mark-2' }, call), grantOf())
+    deepEqual((await scene.request()).claim, { ...held, checkpoint: '', writeId: 'mark-2' })
     await scene.done(store.renew(heldClaim, call), grantOf())
     deepEqual((await scene.request()).claim, held)
     await scene.done(store.release(heldClaim, call), grantOf({ released: true }))

@@ -1,5 +1,5 @@
 import { deepEqual, equal, fail, ok } from 'node:assert/strict'
-import { asLeaseRecord, call, heldClaim, key, recordOf, Scene, type Checks } from './lock-scene.ts'
+import { asLeaseRecord, call, heldClaim, key, recordOf, Scene, type Checks } from './lock-fixture.ts'
 
 /** Checks of the watch of the lock. */
 export const watching: Checks = {
@@ -23,7 +23,7 @@ export const watching: Checks = {
     await records.return?.()
   },
 
-  async 'a watch does not go back to the state in a late answer of the API server'(library) {
+  async 'a watch does not yield an older state when a response from the API server arrives late'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const records = store.watch?.('nightly', call)[Symbol.asyncIterator]() ?? fail('no watch')
@@ -49,7 +49,7 @@ export const watching: Checks = {
     deepEqual(after.value, { done: true, value: undefined })
   },
 
-  async 'an abandoned watch ends with its signal and with its store'(library) {
+  async 'a watch that nobody reads ends when its signal aborts or its store is closed'(library) {
     for (const end of ['signal', 'close'] as const) {
       const scene = new Scene(library)
       const store = scene.open()
@@ -65,7 +65,7 @@ export const watching: Checks = {
     }
   },
 
-  async 'a watch does not report a missing leader when the resource is recreated'(library) {
+  async 'a watch does not report that there is no leader when the resource is recreated'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const records = store.watch?.('nightly', call)[Symbol.asyncIterator]() ?? fail('no watch')

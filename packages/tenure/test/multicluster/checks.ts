@@ -2,7 +2,7 @@ import { answers } from './check-answers.ts'
 import { faults } from './check-faults.ts'
 import { requests } from './check-requests.ts'
 import { watching } from './check-watching.ts'
-import type { Checks } from './lock-scene.ts'
+import type { Checks } from './lock-fixture.ts'
 
 /**
  * Checks of the lock in virtual time, in addition to the conformance suite. They run on the library and on its mutants.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { leavesOf, partsOf, version } from './crd-schema.ts'
-import { whole } from './whole-resource.ts'
+import { whole } from './full-resource.ts'
 
 const parts = [...partsOf(version.schema.openAPIV3Schema, 'key')]
 const fields = parts.filter(([[first]]) => first === 'spec' || first === 'status')

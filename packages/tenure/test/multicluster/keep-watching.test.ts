@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { keepWatching } from '../../src/multicluster/keep-watching.ts'
 import { memoryResources } from '../../src/multicluster/memory-resources.ts'
-import { fakeClock } from '../../src/testing/index.ts'
+import { fakeClock } from '../../../testing/src/index.ts'
 
 const key = { namespace: 'n', name: 'a' }
 
-test('keepWatching reopens a watch with growing pauses, which a watch that lasted resets', async () => {
+test('keepWatching reopens a watch after growing pauses, and resets the pause after a watch that lasted', async () => {
   const clock = fakeClock()
   const ending = new AbortController()
   onTestFinished(() => ending.abort())

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readResource } from '../../src/multicluster/read-resource.ts'
+import { readResource, versionIn } from '../../src/multicluster/protocol/resource-codec.ts'
 import { leavesOf, partOf, withPart } from './crd-schema.ts'
-import { whole } from './whole-resource.ts'
+import { whole } from './full-resource.ts'
 
 const metadata = { namespace: 'n', name: 'a', uid: 'u', generation: 3, resourceVersion: '9' }
 const read = (parts: unknown) => readResource({ metadata, ...(parts as object) })
@@ -30,7 +30,7 @@ describe('malformed fields', () => {
   }
 
   test.each([...leavesOf(whole)].map((path) => [path.join('.'), path] as const))(
-    'a malformed %s hides no other field',
+    'a malformed %s does not affect any other field',
     (_name, path) => {
       const damaged = withPart(others, path, { odd: true })
       const { spec, status } = read(damaged) ?? {}
@@ -46,7 +46,7 @@ describe('malformed fields', () => {
     },
   )
 
-  test('a malformed request is kept as long as it can be answered', () => {
+  test('a malformed request is kept if it has an id, so that it can be answered', () => {
     const requests = { none: 1, nameless: { verb: 'read' }, odd: { id: 'x', verb: 7, claim: [] } }
     const odd = { id: 'x', verb: '', renewTime: '', timeoutMs: 0, claim: { holder: '' } }
     expect(read({ spec: { requests } })?.spec.requests).toEqual({ odd })
@@ -67,4 +67,32 @@ test('readResource never throws, whatever the resource contains', () => {
       expect(read({ spec, status })).toMatchObject(metadata)
     }),
   )
+})
+
+/** An event as the API server writes it: with the metadata first, and all keys in the order of the alphabet. */
+function eventOf(metadata: object, spec: object = {}): string {
+  const object = { apiVersion: 'tenure.dev/v1alpha1', kind: 'MultiClusterLease', metadata, spec }
+  return JSON.stringify({ type: 'MODIFIED', object })
+}
+
+const created = { creationTimestamp: '2026-01-01T00:00:00Z' }
+const named = { generation: 7, name: 'report', namespace: 'jobs', resourceVersion: '12', uid: 'u' }
+
+test('the version of an event is found without parsing it', () => {
+  expect(versionIn(eventOf({ ...created, ...named }))).toEqual(named)
+})
+
+test.each([
+  ['another field in its metadata', eventOf({ annotations: { resourceVersion: '12' }, ...created, ...named })],
+  ['managed fields', eventOf(Object.assign({}, created, { generation: 7, managedFields: [{}] }, named))],
+  ['an escaped name', eventOf({ ...created, ...named, name: 'a"' })],
+  ['another order', eventOf({ ...named, ...created })],
+  ['only a request that looks like metadata', eventOf({}, { requests: { metadata: { ...created, ...named } } })],
+  ['no object', JSON.stringify({ type: 'BOOKMARK' })],
+])('the version of an event with %s is left to the parser', (_, event) => {
+  expect(versionIn(event)).toBeUndefined()
+})
+
+test('the version of a deletion is left to the parser', () => {
+  expect(versionIn(eventOf({ ...created, ...named }).replace('MODIFIED', 'DELETED'))).toBeUndefined()
 })

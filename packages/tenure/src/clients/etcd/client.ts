@@ -1,23 +1,23 @@
 import { isObject } from '@tenure/internal/objects'
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
-import { MalformedResponse, objectOf } from '../http/body.ts'
-import { Bound } from '../http/bound.ts'
+import { objectOf } from '../http/body.ts'
+import { within } from '@tenure/internal/bound'
 import { Endpoints, type Endpoint } from '../http/endpoints.ts'
 import type { HttpStream } from '../http/http-client.ts'
 import { provide, provideTls, type Provided, type ProvidedTls } from '../http/provided.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
-import { compacted, complaintError, EtcdError, errorOf, misunderstood, streamErrorOf } from './etcd-error.ts'
 import {
-  base64,
-  clusterOf,
-  decodeEvents,
-  decodeTransaction,
-  encodeTransaction,
-  type KeyEvent,
-  type Transaction,
-  type TransactionAnswer,
-} from './messages.ts'
+  compacted,
+  etcdErrorOf,
+  EtcdError,
+  errorOf,
+  malformedResponse,
+  streamErrorOf,
+  understood,
+} from './etcd-error.ts'
+import { base64, clusterOf, decodeEvents, type KeyEvent, type Transaction, type TransactionAnswer } from './messages.ts'
+import { GatewayTransactions, type TransactionTransport } from './transactions.ts'
 
 /** The credentials for etcd. */
 export interface EtcdCredentials extends ProvidedTls {
@@ -38,36 +38,49 @@ export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
  */
 export type HistoryReplacementPolicy = 'refuse' | 'use'
 
-/** Empty text if etcd has authentication disabled. */
-type Token = { readonly text: string }
+/** A token. Its text is empty if etcd has authentication disabled. */
+type EtcdToken = { readonly text: string }
 
 /** A call with a time limit. */
 type BoundedCall = CallOptions & { readonly timeoutMs: number }
+
+/** The options of {@link EtcdClient}. */
+export interface EtcdClientOptions {
+  /** Default: `refuse`. */
+  readonly replaced?: HistoryReplacementPolicy | undefined
+  /** How transactions are sent. Default: through etcd's JSON gateway, like all other calls. */
+  readonly transactions?: TransactionTransport | undefined
+}
 
 /** A client of etcd's JSON gateway: transactions and watches, on several members of one cluster. */
 export class EtcdClient {
   readonly #endpoints: Endpoints
   readonly #credentials: EtcdCredentials
   readonly #clock: Clock
-  #token: Token | undefined
+  #token: EtcdToken | undefined
   /** Cancels authentication that no caller waits for anymore. */
   #closing = new AbortController()
-  /** Keyed by member: a member that hangs must not delay calls to another one. */
-  readonly #authenticating = new Map<string, Promise<Token>>()
-  /** Cluster id of the first answer. After that, answers of any other cluster are rejected. */
+  /**
+   * The pending authentication of each member. It is kept per member, so that a member that hangs does not delay calls
+   * to another one.
+   */
+  readonly #authenticating = new Map<string, Promise<EtcdToken>>()
+  /** The cluster id of the first answer. After that, answers from any other cluster are rejected. */
   #clusterId: string | undefined
   /** The highest revision in an answer to a transaction, within the current history. */
   #revision = 0n
   readonly #replaced: HistoryReplacementPolicy
+  readonly #transactions: TransactionTransport
   #replacements = 0
 
   constructor(
     addresses: readonly URL[],
     credentials: EtcdCredentials,
     clock: Clock,
-    replaced: HistoryReplacementPolicy = 'refuse',
+    { replaced = 'refuse', transactions = new GatewayTransactions() }: EtcdClientOptions = {},
   ) {
     this.#replaced = replaced
+    this.#transactions = transactions
     const { ca, cert, key } = credentials
     const needsTls = (ca ?? cert ?? key) !== undefined
     const peers = addresses.map((base) => ({
@@ -91,24 +104,25 @@ export class EtcdClient {
   }
 
   /**
-   * Runs one transaction in one round trip. A member that does not answer may still have applied it, and the next
-   * member is then asked again. The repeated transaction finds its keys at other revisions and returns the current
-   * state.
+   * Runs one transaction in one round trip. A member that does not answer may still have applied the transaction, which
+   * is then repeated on the next member. In that case, the repeated transaction finds its keys at other revisions and
+   * returns the current state.
    */
   async transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer> {
-    const body = encodeTransaction(transaction)
-    return this.#ask('/v3/kv/txn', body, call, ({ name }) => {
+    const send = this.#transactions.encode(transaction)
+    return this.#reach(call, async (endpoint, bounded) => {
+      const { name } = endpoint
       const [before, replacements] = [this.#revision, this.#replacements]
-      return (answer) => {
-        const taken = decodeTransaction(transaction, answer)
-        const revision = BigInt(taken.revision)
+      const { clusterId, ...answer } = await send(endpoint, bounded)
+      return this.#ofCluster(endpoint, clusterId, () => {
+        const revision = BigInt(answer.revision)
         // The answer may belong to either history.
         if (replacements !== this.#replacements) throw historyChanged(name)
         // Transactions are linearizable: one sent after that answer cannot have a lower revision.
         if (revision < before) throw this.#earlierHistory(name, revision, before)
         if (revision > this.#revision) this.#revision = revision
-        return taken
-      }
+        return answer
+      })
     })
   }
 
@@ -129,22 +143,25 @@ export class EtcdClient {
 
   /** Sends any other request, such as `/v3/maintenance/status`. Returns the answer unchanged. */
   async ask(path: string, body: object, call: CallOptions): Promise<Record<string, unknown>> {
-    return this.#ask(path, body, call, () => (answer) => answer)
+    return this.#reach(call, async (endpoint, bounded) => {
+      const answer = await endpoint.http.request({ method: 'POST', path, body, ...bounded })
+      if (answer.status !== 200) throw errorOf(endpoint.name, answer.status, answer.text)
+      return this.#understood(endpoint, objectOf(answer.text), (understood) => understood)
+    })
   }
 
   /** Closes idle connections. */
   close(): void {
     this.#closing.abort(new TenureError('STOPPED', 'The store is closed.'))
     this.#closing = new AbortController()
+    this.#transactions.close()
     this.#endpoints.close()
   }
 
-  /** Calls `prepare` before each send. The function that it returns processes the answer. */
-  async #ask<T>(
-    path: string,
-    body: unknown,
+  /** Calls `send` with one member after another, with a token if there is a user. */
+  async #reach<T>(
     call: CallOptions,
-    prepare: (endpoint: Endpoint) => (answer: Record<string, unknown>) => T,
+    send: (endpoint: Endpoint, bounded: BoundedCall & { readonly headers: Record<string, string> }) => Promise<T>,
   ): Promise<T> {
     return this.#endpoints.ask(call, async (endpoint, share) => {
       const deadlineMs = this.#clock.monotonicMs() + share.timeoutMs
@@ -153,12 +170,7 @@ export class EtcdClient {
         if (timeoutMs > 0) return { ...share, timeoutMs }
         throw noToken(endpoint.name, share.timeoutMs)
       }
-      return this.#withToken(endpoint, left, async (headers) => {
-        const take = prepare(endpoint)
-        const answer = await endpoint.http.request({ method: 'POST', path, body, headers, ...left() })
-        if (answer.status !== 200) throw errorOf(endpoint.name, answer.status, answer.text)
-        return this.#understood(endpoint, objectOf(answer.text), take)
-      })
+      return this.#withToken(endpoint, left, async (headers) => send(endpoint, { headers, ...left() }))
     })
   }
 
@@ -183,7 +195,7 @@ export class EtcdClient {
     endpoint: Endpoint,
     body: unknown,
     { signal, silenceMs }: Pick<HttpStream, 'signal' | 'silenceMs'>,
-    token: Token | undefined,
+    token: EtcdToken | undefined,
   ): AsyncGenerator<readonly KeyEvent[], void, undefined> {
     const { name, http } = endpoint
     const lines = http.lines({
@@ -212,21 +224,20 @@ export class EtcdClient {
 
   /** Processes an answer with `take`, after checking that it comes from this cluster. */
   #understood<T>(
-    { name }: Endpoint,
+    endpoint: Endpoint,
     body: Record<string, unknown> | undefined,
     take: (body: Record<string, unknown>) => T,
   ): T {
-    if (!body) throw misunderstood(name, 'it is not a JSON object')
-    try {
-      const clusterId = clusterOf(body)
-      if (this.#clusterId !== undefined && clusterId !== this.#clusterId)
-        throw wrongCluster(name, clusterId, this.#clusterId)
-      const taken = take(body)
-      this.#clusterId = clusterId
-      return taken
-    } catch (error) {
-      throw error instanceof MalformedResponse ? misunderstood(name, error.message) : error
-    }
+    return understood(endpoint.name, body, (answer) => this.#ofCluster(endpoint, clusterOf(answer), () => take(answer)))
+  }
+
+  /** Remembers the cluster of an answer that `take` accepts. Throws if it is another one than before. */
+  #ofCluster<T>({ name }: Endpoint, clusterId: string, take: () => T): T {
+    if (this.#clusterId !== undefined && clusterId !== this.#clusterId)
+      throw wrongCluster(name, clusterId, this.#clusterId)
+    const taken = take()
+    this.#clusterId = clusterId
+    return taken
   }
 
   /** Sends with a token, and retries once with a new token if etcd rejects it. */
@@ -246,14 +257,14 @@ export class EtcdClient {
     }
   }
 
-  /** Undefined if there is no user. */
-  async #tokenOf(endpoint: Endpoint, call: BoundedCall): Promise<Token | undefined> {
+  /** Returns the token for an endpoint. Undefined if no user is configured. */
+  async #tokenOf(endpoint: Endpoint, call: BoundedCall): Promise<EtcdToken | undefined> {
     if (this.#credentials.user === undefined) return undefined
     if (this.#token) return this.#token
     let authenticating = this.#authenticating.get(endpoint.name)
     if (!authenticating) {
-      // etcd checks passwords slowly, and more slowly the more often it is asked. So all calls that need a token share
-      // one request. Each waits as long as it may, and the request continues even if no call waits anymore.
+      // etcd checks passwords slowly, and repeated requests make it slower. So all calls that need a token share one
+      // request. Each call waits up to its own limit, and the request continues even if no call is waiting anymore.
       const bound = { signal: this.#closing.signal, timeoutMs: tokenMs }
       const asked = this.#authenticate(endpoint, bound)
       authenticating = this.#within(bound, endpoint.name, asked).finally(() =>
@@ -264,7 +275,7 @@ export class EtcdClient {
     return this.#within(call, endpoint.name, authenticating)
   }
 
-  async #authenticate({ name, http }: Endpoint, bound: BoundedCall): Promise<Token> {
+  async #authenticate({ name, http }: Endpoint, bound: BoundedCall): Promise<EtcdToken> {
     const { user, password } = this.#credentials
     const body = { name: user, password: await provide('password', password) }
     const answer = await http.request({
@@ -278,25 +289,18 @@ export class EtcdClient {
     if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return (this.#token = { text: token })
     const error =
       answer.status === 200
-        ? misunderstood(name, 'it contains no usable token')
+        ? malformedResponse(name, 'it contains no usable token')
         : errorOf(name, answer.status, answer.text)
     if (error.reason === 'auth-disabled') return (this.#token = { text: '' })
     throw error
   }
 
-  #forget(token: Token | undefined): void {
+  #forget(token: EtcdToken | undefined): void {
     if (this.#token === token) this.#token = undefined
   }
 
   async #within<T>({ signal, timeoutMs }: BoundedCall, peer: string, promise: Promise<T>): Promise<T> {
-    const bound = new Bound(signal)
-    const timer = this.#clock.setTimer(timeoutMs, () => bound.end(noToken(peer, timeoutMs)))
-    try {
-      return await bound.race(promise)
-    } finally {
-      timer.cancel()
-      bound.forget()
-    }
+    return within(signal, { clock: this.#clock, timeoutMs, late: (ms) => noToken(peer, ms) }, promise)
   }
 }
 
@@ -316,20 +320,23 @@ function isTokenError(error: unknown): boolean {
 function cancelled(peer: string, answer: Record<string, unknown>): EtcdError {
   const { compact_revision: compactRevision, cancel_reason: reason } = answer
   if (compactRevision !== undefined) return compacted(peer)
-  return complaintError(peer, { code: 2, message: typeof reason === 'string' ? reason : 'the watch was canceled' })
+  return etcdErrorOf(peer, { code: 2, message: typeof reason === 'string' ? reason : 'the watch was canceled' })
 }
 
-function headersOf(token: Token | undefined): Record<string, string> {
+function headersOf(token: EtcdToken | undefined): Record<string, string> {
   return token?.text ? { authorization: token.text } : {}
 }
 
-/** Fails closed: a lease in another cluster does not count here. */
+/** Fails closed. A lease in another cluster must not count here. */
 function wrongCluster(peer: string, found: string, known: string): TenureError {
   const text = `${peer} is a member of cluster ${found}, but this client was using cluster ${known}, so it ignores that member. Configure members of one cluster only. If the data was replaced on purpose, restart this process.`
   return new TenureError('WRONG_CLUSTER', text)
 }
 
-/** The outcome of this call is unknown. The new history answers the next call. */
+/**
+ * The error for a call during which the history was replaced. The outcome of that call is unknown, and the new history
+ * answers the next call.
+ */
 function historyChanged(peer: string, how = ''): TenureError {
   const text = `The history of ${peer} was replaced by an earlier one${how}. If you restored a backup on purpose, stop all replicas of the service and run "tenure restore" on this store once. A replica that keeps running compensates for the writes that it knows to be lost: it skips terms, and grants nothing for the longest lease.`
   return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })

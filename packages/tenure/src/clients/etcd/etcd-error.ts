@@ -1,6 +1,6 @@
 import { isObject } from '@tenure/internal/objects'
 import { TenureError } from '../../common/errors.ts'
-import { objectOf } from '../http/body.ts'
+import { MalformedResponse, objectOf } from '../http/body.ts'
 
 /** The kind of failure, if a caller must react to it. */
 export type EtcdReason = 'token' | 'denied' | 'compacted' | 'auth-disabled' | 'strange' | 'other'
@@ -21,7 +21,7 @@ export class EtcdError extends TenureError {
   }
 }
 
-/** An error message of etcd for a call that it did not apply. */
+/** An error message from etcd for a call that it did not apply. */
 interface EtcdErrorBody {
   readonly code: number
   readonly message: string
@@ -30,7 +30,7 @@ interface EtcdErrorBody {
 /** Converts an unsuccessful answer to an error. `peer` names the member. */
 export function errorOf(peer: string, status: number, text: string): EtcdError {
   const complaint = complaintOf(objectOf(text))
-  if (complaint) return complaintError(peer, complaint)
+  if (complaint) return etcdErrorOf(peer, complaint)
   if (status === 404) {
     const needed = 'Use etcd 3.4 or newer with its JSON gateway (--enable-grpc-gateway).'
     return other(`${peer} answered 404: it has no /v3 API. ${needed}`, false)
@@ -43,20 +43,30 @@ export function errorOf(peer: string, status: number, text: string): EtcdError {
 /** The error in a line of a stream. Undefined if it has none. */
 export function streamErrorOf(peer: string, line: Record<string, unknown>): EtcdError | undefined {
   if (line['error'] === undefined) return undefined
-  return complaintError(peer, complaintOf(line['error']) ?? { code: 2, message: 'the watch failed' })
+  return etcdErrorOf(peer, complaintOf(line['error']) ?? { code: 2, message: 'the watch failed' })
 }
 
 /** The error for an answer that does not match the request. */
-export function misunderstood(peer: string, what: string): EtcdError {
+export function malformedResponse(peer: string, what: string): EtcdError {
   return other(`${peer} sent a malformed response: ${what}. Check that the address belongs to etcd.`, false)
+}
+
+/** Processes the body of an answer with `take`. Undefined is a body that is not a JSON object. */
+export function understood<Body, T>(peer: string, body: Body | undefined, take: (body: Body) => T): T {
+  if (body === undefined) throw malformedResponse(peer, 'it is not a JSON object')
+  try {
+    return take(body)
+  } catch (error) {
+    throw error instanceof MalformedResponse ? malformedResponse(peer, error.message) : error
+  }
 }
 
 const inUrl = 'in a URL as etcd://user:password@host, or in TENURE_STORE_USER and TENURE_STORE_PASSWORD'
 
 /** Recognizes errors by their text, which has been stable for many versions of etcd. */
-export function complaintError(peer: string, { code, message }: EtcdErrorBody): EtcdError {
+export function etcdErrorOf(peer: string, { code, message }: EtcdErrorBody): EtcdError {
   const said = `${peer} answered: ${message.replace(/\.?$/, '.')}`
-  if (/invalid auth token|auth revision in header is old/.test(message) || code === 16) {
+  if (/invalid auth token|revision of auth store is old|revision in header is old/.test(message) || code === 16) {
     return new EtcdError('token', 'UNAUTHORIZED', `${said} It rejected the token, even a new one.`)
   }
   if (/user name is empty/.test(message)) {
@@ -88,7 +98,10 @@ export function compacted(peer: string): EtcdError {
   return new EtcdError('compacted', 'BACKEND_UNAVAILABLE', text, { retryable: true })
 }
 
-/** Canceled, unknown, deadline, exhausted, aborted, internal, unavailable: a retry may succeed. */
+/**
+ * The gRPC codes after which a retry may succeed: canceled, unknown, deadline exceeded, resource exhausted, aborted,
+ * internal, unavailable.
+ */
 const unsettledCodes = new Set([1, 2, 4, 8, 10, 13, 14])
 
 function other(message: string, retryable: boolean): EtcdError {

@@ -7,7 +7,9 @@ import { MalformedResponse } from '../http/body.ts'
 export interface KeyValue {
   readonly key: string
   readonly value: string
-  /** Never zero. Compared only by equality, because a JavaScript number cannot hold every value. */
+  /**
+   * Never zero. It stays text and is compared only by equality, because a JavaScript number cannot hold every value.
+   */
   readonly modRevision: string
 }
 
@@ -31,7 +33,7 @@ export interface Transaction {
 }
 
 /** The result of a `get`. */
-export interface Range {
+export interface KeyRange {
   readonly found: readonly KeyValue[]
   /** True if there are more keys than the limit. */
   readonly more: boolean
@@ -43,7 +45,12 @@ export interface TransactionAnswer {
   /** Revision of the store. If the transaction wrote something, the revision of that write. */
   readonly revision: string
   /** One for each `get` of the branch that was applied. */
-  readonly ranges: readonly Range[]
+  readonly ranges: readonly KeyRange[]
+}
+
+/** The outcome of a transaction, and the id of the cluster that applied it. */
+export interface TransactionResponse extends TransactionAnswer {
+  readonly clusterId: string
 }
 
 /** One change that a watch reports. */
@@ -55,7 +62,7 @@ export interface KeyEvent {
 
 /**
  * Encodes a transaction for the gateway. Omits `serializable`, so a member never answers a read from its own copy.
- * Omits `result`, which defaults to EQUAL, because etcd's gateway parses JSON slowly.
+ * Omits `result`, which defaults to EQUAL, because etcd's gateway is slow to parse JSON.
  */
 export function encodeTransaction({ compare, success, failure }: Transaction): unknown {
   return {
@@ -97,7 +104,7 @@ export function decodeTransaction(sent: Transaction, body: Record<string, unknow
   return { succeeded, revision: revisionOf(revision), ranges }
 }
 
-function decodeRange({ kvs = [], more = false }: Record<string, unknown>): Range {
+function decodeRange({ kvs = [], more = false }: Record<string, unknown>): KeyRange {
   if (!Array.isArray(kvs)) throw new MalformedResponse('"kvs" is not an array')
   return { found: kvs.map(decodeKeyValue), more: more === true }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../common/clock.ts'
 import type { Environment } from '../http/environment.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
 import { EtcdClient, type EtcdCredentials } from './client.ts'
+import { GrpcTransactions } from './grpc-transactions.ts'
 import type { Transaction, TransactionAnswer } from './messages.ts'
 import { addressesOf, checkCredentials, prefixOf } from './options.ts'
 import { etcdAddressOf } from './url.ts'
@@ -43,7 +44,8 @@ export function openEtcdKeys(url: string, environment: Environment, clock: Clock
   const { endpoints, prefix = defaultPrefix, ...credentials } = address
   checkCredentials(credentials)
   const addresses = addressesOf(endpoints, credentials)
-  const client = new EtcdClient(addresses, credentials, clock, 'use')
+  const transactions = new GrpcTransactions(clock)
+  const client = new EtcdClient(addresses, credentials, clock, { replaced: 'use', transactions })
   return {
     prefix: prefixOf(prefix),
     client,

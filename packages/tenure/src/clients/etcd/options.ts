@@ -49,7 +49,7 @@ export function checkCredentials(credentials: EtcdCredentials): void {
   throw invalidOption(missing, undefined, `it is required because "${given}" is set (${inUrl})`)
 }
 
-/** The prefix of all keys. Slashes around it are ignored: `/tenure` and `tenure` must be the same fleet. */
+/** The prefix of all keys. Surrounding slashes are ignored, so that `/tenure` and `tenure` mean the same fleet. */
 export function prefixOf(prefix: unknown): string {
   const trimmed = typeof prefix === 'string' ? prefix.replace(/^\/+|\/+$/g, '') : prefix
   checkName('prefix', trimmed)

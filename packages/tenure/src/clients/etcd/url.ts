@@ -30,14 +30,14 @@ export function etcdAddressOf(url: string, environment: Environment): EtcdAddres
       ...(secure && environmentTls(environment)),
     }
   } catch {
-    // An incomplete percent-encoding.
+    // The URL has an incomplete percent-encoding.
     return undefined
   }
 }
 
 function withEnvironment({ user, password }: EtcdCredentials, environment: Environment): EtcdCredentials {
   const given = user ?? (environment['TENURE_STORE_USER'] || undefined)
-  // Without a user, a password from the environment is ignored: the server has authentication disabled.
+  // Without a user, a password from the environment is ignored, because the server has authentication disabled.
   if (given === undefined) return { password }
   const file = environmentFile(environment, 'TENURE_STORE_PASSWORD_FILE')
   const kept = environment['TENURE_STORE_PASSWORD'] || (file && (() => file().replace(/\r?\n$/, '')))

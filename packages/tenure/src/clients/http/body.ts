@@ -1,10 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import { isObject } from '@tenure/internal/objects'
 
-const longestBytes = 4 * 2 ** 20
+/** The size limit of an answer, and of a line of a watch. */
+export const longestBytes = 4 * 2 ** 20
 
 /** An answer that exceeds the size limit and is not read to its end. */
 export class AnswerTooLong extends Error {}
+
+/** Whether a call failed because its answer was too long to read. The caller can ask for less. */
+export function isAnswerTooLong(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof AnswerTooLong) return true
+  return false
+}
 
 /** A malformed response. The message says why. */
 export class MalformedResponse extends Error {}
@@ -22,7 +29,7 @@ export function textOf(response: IncomingMessage): Promise<string> {
     if (response.destroyed) return end()
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > longestBytes) response.destroy(new AnswerTooLong(`the answer has more than ${longestBytes} bytes`))
+      if (bytes > longestBytes) response.destroy(new AnswerTooLong(`the answer is longer than ${longestBytes} bytes`))
       else chunks.push(chunk)
     })
     response.on('error', reject)

@@ -6,19 +6,20 @@ import { HttpClient, type HttpCall, type Peer } from './http-client.ts'
 export interface Endpoint {
   /** Name in messages. */
   readonly name: string
+  readonly peer: Peer
   readonly http: HttpClient
 }
 
-type Bounds = Pick<HttpCall, 'signal' | 'timeoutMs'>
-interface Deadline extends Bounds {
+type EndpointTimeouts = Pick<HttpCall, 'signal' | 'timeoutMs'>
+interface EndpointDeadline extends EndpointTimeouts {
   readonly timeoutMs: number
 }
 
 const defaultTimeoutMs = 10_000
-/** Error codes that mean "no answer". For any other error, the other addresses would answer the same. */
+/** Error codes that mean "no answer". Any other error would be the same on the other addresses. */
 const unanswered = ['TIMEOUT', 'BACKEND_UNAVAILABLE']
 
-/** The addresses of one service. If one does not answer in time, the next is asked too. */
+/** The addresses of one service. If one does not answer in time, the next is tried in parallel. */
 export class Endpoints {
   readonly #endpoints: readonly Endpoint[]
   readonly #clock: Clock
@@ -26,22 +27,22 @@ export class Endpoints {
   /** Index of the address that answered last, or of the next one if that has been silent since. */
   #current = 0
 
-  /** Errors with a code in `passing` also lead to the next address, besides those that mean "no answer". */
+  /** Error codes that also lead to the next address, in addition to those that mean "no answer". */
   constructor(peers: readonly Peer[], clock: Clock, passing: readonly string[] = []) {
     this.#clock = clock
-    this.#endpoints = peers.map((peer) => ({ name: peer.name, http: new HttpClient(peer, clock) }))
+    this.#endpoints = peers.map((peer) => ({ name: peer.name, peer, http: new HttpClient(peer, clock) }))
     this.#passing = new Set([...unanswered, ...passing])
   }
 
   /**
-   * Calls `ask` with one address after another, within one deadline for all, until one answers. If an address
-   * has not answered after its share of the time, the next one is asked too, and either may answer. So an address that
-   * hangs cannot use up the time of the others, and a slow one still has all of it. Several addresses may apply a
-   * request, concurrently or in turn, so it must be safe to repeat.
+   * Calls `ask` with one address after another, within one deadline for all, until one answers. If an address has not
+   * answered after its share of the time, the next one is asked as well, and either may answer. So an address that
+   * hangs cannot use up the time of the others, and a slow one can still use all of the time. Several addresses may
+   * apply a request, concurrently or in turn, so it must be safe to repeat.
    */
   async ask<T>(
-    { signal, timeoutMs = defaultTimeoutMs }: Bounds,
-    ask: (endpoint: Endpoint, bounds: Deadline) => Promise<T>,
+    { signal, timeoutMs = defaultTimeoutMs }: EndpointTimeouts,
+    ask: (endpoint: Endpoint, bounds: EndpointDeadline) => Promise<T>,
   ): Promise<T> {
     const [only, ...others] = this.#endpoints
     if (only && others.length === 0 && timeoutMs > 0) return ask(only, { signal, timeoutMs })
@@ -116,9 +117,10 @@ export class Endpoints {
         const leftMs = deadlineMs - this.#clock.monotonicMs()
         const index = this.#indexAt(start + asked)
         const endpoint = this.#endpoints[index]
-        // Too late to ask anyone: a process that was paused must not send a call that its caller has already abandoned.
+        // It is too late to ask anyone. A process that was paused must not send a call that its caller has already
+        // abandoned.
         if (asked === count || leftMs <= 0 || !endpoint) {
-          if (failures.length === asked) end(() => reject(worstOf(failures) ?? tooLate(endpoint)))
+          if (failures.length === asked) end(() => reject(mostSpecificError(failures) ?? deadlinePassed(endpoint)))
           return
         }
         asked++
@@ -168,16 +170,16 @@ export class Endpoints {
         failures.push(error)
       }
     }
-    throw worstOf(failures)
+    throw mostSpecificError(failures)
   }
 }
 
-/** Prefers an error that an address answered over one of an address that did not answer. */
-function worstOf(failures: readonly unknown[]): unknown {
+/** Prefers an error that an address returned over the error for an address that did not answer. */
+function mostSpecificError(failures: readonly unknown[]): unknown {
   return failures.find((error) => isTenureError(error) && !unanswered.includes(error.code)) ?? failures.at(-1)
 }
 
-function tooLate(endpoint: Endpoint | undefined): TenureError {
+function deadlinePassed(endpoint: Endpoint | undefined): TenureError {
   const text = `${endpoint?.name ?? 'No address'} was not asked: the deadline has passed.`
   return new TenureError('TIMEOUT', text, { retryable: true })
 }

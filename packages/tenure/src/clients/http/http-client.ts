@@ -1,17 +1,18 @@
-import { Agent as PlainAgent, request as plainRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
-import { Agent, request as tlsRequest } from 'node:https'
+import type { Agent as PlainAgent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Agent, RequestOptions } from 'node:https'
+import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
 import { linesOf, textOf } from './body.ts'
-import { Bound } from './bound.ts'
+import { Bound } from '@tenure/internal/bound'
 import type { Credentials } from './credentials.ts'
 
 /** The server that an {@link HttpClient} calls. */
 export interface Peer {
   /** Name in messages, such as `The API server at https://10.0.0.1`. */
   readonly name: string
-  /** May contain a path, to which the paths of calls are appended. */
+  /** The URL of the server. It may contain a path, to which the paths of calls are appended. */
   readonly base: URL
   /** Called before each call, because tokens and certificates are replaced while a process runs. */
   credentials(): Credentials | Promise<Credentials>
@@ -47,7 +48,9 @@ export interface HttpStream extends Pick<HttpCall, 'path' | 'headers' | 'body' |
   readonly method?: HttpCall['method'] | undefined
   /** How long the stream may be silent before the connection counts as dead. Called again after each line. */
   silenceMs(): number
-  /** Checks the head of the answer. An error that it throws ends the stream. `text` reads the body of a refusal. */
+  /**
+   * Checks the head of the answer. An error that it throws ends the stream. `text` reads the body of an error response.
+   */
   admit(head: Head, text: () => Promise<string>): void | Promise<void>
 }
 
@@ -59,21 +62,36 @@ export class HttpClient {
   readonly #peer: Peer
   readonly #clock: Clock
   readonly #agent: Agent | PlainAgent
+  readonly #newRequest: (options: RequestOptions) => ClientRequest
+  readonly #base: { readonly host: string; readonly port: string | number; readonly path: string }
+  /** The TLS options of the last call, and the name of the connections that they open. */
+  #lastTls: { readonly tls: Credentials['tls']; readonly name: string } = { tls: {}, name: '0' }
 
   constructor(peer: Peer, clock: Clock) {
     this.#peer = peer
     this.#clock = clock
     const options = { keepAlive: true, timeout: idleSocketMs }
-    this.#agent = peer.base.protocol === 'https:' ? new Agent(options) : new PlainAgent(options)
+    // Loaded here, because every program that imports the library would otherwise load TLS.
+    const { protocol, hostname, port, pathname } = peer.base
+    const isSecure = protocol === 'https:'
+    const { Agent, request } = process.getBuiltinModule(isSecure ? 'node:https' : 'node:http')
+    this.#agent = new Agent(options)
+    // Calls with equal TLS options share connections. By default the name of a connection contains all certificates,
+    // and Node builds it several times for each call.
+    this.#agent.getName = (call) => (call as NamedOptions).connectionName ?? ''
+    this.#newRequest = request
+    this.#base = {
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port || (isSecure ? 443 : 80),
+      path: pathname.replace(/\/$/, ''),
+    }
   }
 
   /** Sends one request. Rejects if the outcome is unknown. Resolves for every answer, whatever its status. */
   async request(call: HttpCall): Promise<HttpAnswer> {
     const { timeoutMs = defaultTimeoutMs } = call
-    const bound = new Bound(call.signal)
-    const timer = this.#clock.setTimer(timeoutMs, () =>
-      bound.end(this.#late(`did not answer ${call.method}`, timeoutMs)),
-    )
+    const late = (ms: number) => this.#late(`did not answer ${call.method}`, ms)
+    const bound = new Bound(call.signal, { clock: this.#clock, timeoutMs, late })
     try {
       const response = await this.#open(call, bound)
       const text = await textOf(response)
@@ -81,31 +99,29 @@ export class HttpClient {
       if (bound.ended) throw bound.reason
       return { ...headOf(response), text }
     } catch (error) {
-      // If one connection went silent, others may be half open too. The next call must use a new one.
+      // If one connection went silent, others may also be half open. The next call must use a new one.
       this.close()
       throw this.#failure(bound, error)
     } finally {
-      timer.cancel()
       bound.forget()
     }
   }
 
   /** The lines of an endless answer. Ends when the peer ends it. */
   async *lines(stream: HttpStream): AsyncGenerator<string, void, undefined> {
-    const bound = new Bound(stream.signal)
-    const within = (ms: number) => this.#clock.setTimer(ms, () => bound.end(this.#late('sent nothing to a watch', ms)))
-    let timer = within(defaultTimeoutMs)
+    const late = (ms: number) => this.#late('sent nothing to a watch', ms)
+    const silence = (timeoutMs: number) => ({ clock: this.#clock, timeoutMs, late })
+    const bound = new Bound(stream.signal, silence(defaultTimeoutMs))
     try {
       const response = await this.#open({ ...stream, method: stream.method ?? 'GET' }, bound)
       await stream.admit(headOf(response), () => textOf(response))
-      timer.cancel()
-      timer = within(stream.silenceMs())
+      bound.giveUpAfter(silence(stream.silenceMs()))
       for await (const line of linesOf(response)) {
-        timer.cancel()
+        bound.waitOn()
         // Several lines arrive at once, and the caller may have stopped after an earlier one.
         if (bound.ended) throw bound.reason
         yield line
-        timer = within(stream.silenceMs())
+        bound.giveUpAfter(silence(stream.silenceMs()))
       }
     } catch (error) {
       // Keep idle connections if the caller stopped the stream or the peer refused it: the next call can reuse them.
@@ -113,7 +129,6 @@ export class HttpClient {
       if (!stream.signal.aborted && !refused) this.close()
       throw this.#failure(bound, error)
     } finally {
-      timer.cancel()
       // The connection ends with its stream: nothing else can use it while an answer is in progress.
       bound.end(new TenureError('STOPPED', 'The watch was closed by its reader.'))
       bound.forget()
@@ -132,8 +147,8 @@ export class HttpClient {
     const send = () => bound.race(this.#send(call, payload, credentials, bound))
     return send().catch((error: unknown) => {
       // The peer had closed a keep-alive connection. How much of the request it read is unknown, as after any lost
-      // answer. The caller handles that, so retrying here only saves time. Whatever closed this connection has probably
-      // closed the other idle ones too.
+      // answer. The caller handles that, so retrying here only saves time. The other idle connections have probably
+      // been closed for the same reason.
       if (!(error instanceof StaleConnection) || bound.ended) throw error
       this.close()
       return send()
@@ -147,14 +162,15 @@ export class HttpClient {
     bound: Bound,
   ): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      const { protocol, hostname, port, pathname } = this.#peer.base
-      const secure = protocol === 'https:'
-      const options = {
+      const { host, port, path } = this.#base
+      const options: NamedOptions = {
+        ...tls,
         agent: agent ?? this.#agent,
-        host: hostname.replace(/^\[|\]$/g, ''),
-        port: port || (secure ? 443 : 80),
+        connectionName: this.#connectionName(tls),
+        host,
+        port,
         method: call.method,
-        path: pathname.replace(/\/$/, '') + call.path,
+        path: path + call.path,
         headers: {
           accept: 'application/json',
           'user-agent': 'tenure',
@@ -166,7 +182,7 @@ export class HttpClient {
           }),
         },
       }
-      const request = secure ? tlsRequest({ ...tls, ...options }) : plainRequest(options)
+      const request = this.#newRequest(options)
       // Does not use the request's own `signal` option: Node forwards it to the socket, which outlives the request.
       bound.onEnd((reason) => request.destroy(reason))
       let isAnswered = false
@@ -186,6 +202,15 @@ export class HttpClient {
     })
   }
 
+  /** Connections with other certificates have another name, so that no call uses them. */
+  #connectionName(tls: Credentials['tls']): string {
+    const { name, tls: last } = this.#lastTls
+    // Some clients return a new Buffer with the same content for each call.
+    const isEqual = tlsOptions.every((option) => isDeepStrictEqual(tls[option], last[option]))
+    if (!isEqual) this.#lastTls = { tls, name: String(Number(name) + 1) }
+    return this.#lastTls.name
+  }
+
   #late(what: string, ms: number): TenureError {
     return new TenureError('TIMEOUT', `${this.#peer.name} ${what} within ${Math.round(ms)} ms.`, { retryable: true })
   }
@@ -197,6 +222,13 @@ export class HttpClient {
     return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true, cause: error })
   }
 }
+
+/** Options of a request, with the name of the connections that it may use. */
+interface NamedOptions extends RequestOptions {
+  readonly connectionName?: string
+}
+
+const tlsOptions = ['ca', 'cert', 'key', 'passphrase', 'pfx', 'rejectUnauthorized', 'servername'] as const
 
 /** The peer closed a pooled connection before or while the request reached it. */
 class StaleConnection extends Error {}

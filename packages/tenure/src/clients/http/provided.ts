@@ -29,7 +29,7 @@ export function checkProvidedTls(tls: ProvidedTls): void {
   throw invalidOption(missing, undefined, `it is required because "${given}" is set`)
 }
 
-/** The current text. */
+/** Returns the current text of a credential. */
 export async function provide(
   name: string,
   provided: Provided | undefined,
@@ -47,7 +47,7 @@ export async function provide(
   throw unavailable(`The function "${name}" returned no usable value.`)
 }
 
-/** The current certificates. */
+/** Returns the current certificates and key. */
 export async function provideTls(tls: ProvidedTls) {
   const [ca, cert, key] = await Promise.all([provide('ca', tls.ca), provide('cert', tls.cert), provide('key', tls.key)])
   return { ca, cert, key }

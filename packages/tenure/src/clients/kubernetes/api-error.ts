@@ -1,7 +1,7 @@
 import { TenureError } from '../../common/errors.ts'
 import { isObject } from '@tenure/internal/objects'
 
-/** An answer of the API server. `body` is undefined if it was not JSON. */
+/** An answer from the API server. `body` is undefined if it was not JSON. */
 export interface ApiAnswer {
   readonly status: number
   readonly body: unknown

@@ -9,7 +9,10 @@ import type { Connection, ConfiguredNamespace } from './connection.ts'
 export type ApiCall = Omit<HttpCall, 'headers'>
 
 /** A watch: an endless answer with one JSON object per line. */
-export type ApiWatch = Pick<HttpStream, 'path' | 'signal' | 'silenceMs'>
+export interface ApiWatch extends Pick<HttpStream, 'path' | 'signal' | 'silenceMs'> {
+  /** Whether the caller does not need this line, so that it is not parsed. */
+  readonly skip?: ((line: string) => boolean) | undefined
+}
 
 /**
  * A small client of the Kubernetes API with keep-alive connections, a deadline for each call, and watches that detect
@@ -34,12 +37,12 @@ export class KubernetesClient {
   }
 
   /** The namespace of this pod or context. Undefined if it is unknown. @internal */
-  home?(): ConfiguredNamespace | undefined {
-    return this.#connection.home?.()
+  configuredNamespace?(): ConfiguredNamespace | undefined {
+    return this.#connection.configuredNamespace?.()
   }
 
   /**
-   * Sends one request. Rejects if the outcome is unknown. Resolves for every answer of the server, whatever its status.
+   * Sends one request. Rejects if the outcome is unknown. Resolves for any answer from the server, whatever its status.
    */
   async request(call: ApiCall): Promise<ApiAnswer> {
     const { status, text } = await this.#http.request(call)
@@ -47,8 +50,8 @@ export class KubernetesClient {
   }
 
   /** Opens a watch. Rejects with an `ApiError` if the server refuses it. Ends when the server ends it. */
-  async *watch(watch: ApiWatch): AsyncGenerator<unknown, void, undefined> {
-    for await (const line of this.#http.lines({ ...watch, admit })) yield objectOf(line)
+  async *watch({ skip, ...watch }: ApiWatch): AsyncGenerator<unknown, void, undefined> {
+    for await (const line of this.#http.lines({ ...watch, admit })) if (!skip?.(line)) yield objectOf(line)
   }
 
   /** Closes idle connections. Calls in flight continue, and later calls open new connections. */

@@ -4,7 +4,7 @@ import type { Credentials } from '../http/credentials.ts'
 export interface ConfiguredNamespace {
   readonly namespace: string
   /** A sentence such as `This pod is in "jobs".` */
-  readonly said: string
+  readonly description: string
 }
 
 /** The URL of an API server, and credentials for it. */
@@ -14,5 +14,5 @@ export interface Connection {
   /** Called before each call, because tokens and certificates are replaced while a process runs. */
   credentials(): Credentials | Promise<Credentials>
   /** Undefined if the namespace is unknown. */
-  home?(): ConfiguredNamespace | undefined
+  configuredNamespace?(): ConfiguredNamespace | undefined
 }

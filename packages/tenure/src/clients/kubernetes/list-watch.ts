@@ -4,19 +4,19 @@
  */
 import type { Clock } from '../../common/clock.ts'
 import { isTenureError, TenureError } from '../../common/errors.ts'
-import { AnswerTooLong } from '../http/body.ts'
+import { isAnswerTooLong } from '../http/body.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
 import { isObject } from '@tenure/internal/objects'
 import { ApiError, type ApiAnswer } from './api-error.ts'
-import type { KubernetesClient } from './client.ts'
+import type { ApiWatch, KubernetesClient } from './client.ts'
 
 /** A state, and the version from which a watch shows each later change. */
-export interface Seen<State> {
+export interface SeenVersion<State> {
   readonly state: State
   readonly from: string
 }
 
-/** What to follow, and how. */
+/** The collection to follow, and how to follow it. */
 export interface Following<State> {
   readonly client: Pick<KubernetesClient, 'watch'>
   readonly clock: Clock
@@ -26,30 +26,32 @@ export interface Following<State> {
   readonly name?: string | undefined
   readonly signal: AbortSignal
   /** Reads the state. `again` is true if the server no longer has the version of the last read. */
-  look(again: boolean): Promise<Seen<State>>
+  look(again: boolean): Promise<SeenVersion<State>>
   /** How long the watch may be silent before it is no longer trusted. Called again after each event. */
   silenceMs(): number
+  /** See {@link ApiWatch.skip}. */
+  readonly skip?: ApiWatch['skip']
 }
 
-/** The state, first and whenever it had to be read again, then each change. Some changes may arrive twice. */
+/** The state, at the beginning and whenever it had to be read again, and each change. Some changes may arrive twice. */
 export type Followed<State> =
   | { readonly type: 'all'; readonly state: State }
   | { readonly type: 'put' | 'deleted'; readonly object: Record<string, unknown> }
 
-/** Starts a watch with whatever state the server has available, which it sends first. */
+/** Starts a watch from any state that the server has available. The server sends that state first. */
 export const anyVersion = '0'
 
 /** A watch that lasted this long may be resumed immediately. If it ends sooner, the caller decides when to retry. */
 const settledMs = 5_000
-/** The API server sends a bookmark every minute if they are requested. */
+/** The longest silence of a watch. The API server sends a bookmark every minute when bookmarks are requested. */
 const bookmarkedMs = 90_000
 
 /**
- * Follows a collection until the signal aborts. It ends or throws if it could continue only by retrying in a tight
- * loop. The caller should then wait for a while and start again.
+ * Follows a collection until the signal aborts. Ends or throws if it could continue only by retrying in a tight loop.
+ * In that case, the caller should wait for a while and start again.
  */
 export async function* follow<State>(followed: Following<State>): AsyncGenerator<Followed<State>, void, undefined> {
-  const { client, clock, signal } = followed
+  const { client, clock, signal, skip } = followed
   let from: string | undefined
   let againMs = -Infinity
   for (;;) {
@@ -62,7 +64,7 @@ export async function* follow<State>(followed: Following<State>): AsyncGenerator
     const longestMs = from === anyVersion ? Infinity : bookmarkedMs
     const silenceMs = () => Math.min(longestMs, followed.silenceMs())
     try {
-      for await (const event of client.watch({ path: watchPath(followed, from), signal, silenceMs })) {
+      for await (const event of client.watch({ path: watchPath(followed, from), signal, silenceMs, skip })) {
         const { type, object, version } = readEvent(event)
         from = version
         if (type !== 'BOOKMARK') yield { type: type === 'DELETED' ? 'deleted' : 'put', object }
@@ -70,8 +72,8 @@ export async function* follow<State>(followed: Following<State>): AsyncGenerator
       if (clock.monotonicMs() - openedMs < settledMs) return
     } catch (error) {
       const nowMs = clock.monotonicMs()
-      // The history up to this version is gone, so read the state again. Only once: after that, the caller decides when
-      // to retry.
+      // The history up to this version is gone, so read the state again. This is done only once. After that, the caller
+      // decides when to retry.
       const gone = error instanceof ApiError && error.status === 410 && nowMs - againMs >= settledMs
       const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
       if (!gone && !cut) throw error
@@ -120,8 +122,8 @@ const pageLimit = 100
 /** How often a listing is restarted because the server no longer has the version of its pages. */
 const mostListings = 3
 
-/** A listing of a collection. */
-interface Listing extends CallOptions {
+/** The collection to list, and how to report a refusal. */
+interface ResourceList extends CallOptions {
   /** The collection's path. */
   readonly path: string
   /** Returns the error if the API server does not answer with a list. */
@@ -131,13 +133,13 @@ interface Listing extends CallOptions {
 /** All items of a collection at one version, read page by page. */
 export async function listAll(
   client: Pick<KubernetesClient, 'request'>,
-  listing: Listing,
-): Promise<Seen<readonly unknown[]>> {
+  listing: ResourceList,
+): Promise<SeenVersion<readonly unknown[]>> {
   for (let listings = 1, limit = pageLimit; ;) {
     try {
       return await list(client, listing, limit)
     } catch (error) {
-      if (isTooLong(error) && limit > 1) limit = Math.ceil(limit / 10)
+      if (isAnswerTooLong(error) && limit > 1) limit = Math.ceil(limit / 10)
       else if (error instanceof ApiError && error.status === 410 && listings < mostListings) listings++
       else throw error
     }
@@ -146,9 +148,9 @@ export async function listAll(
 
 async function list(
   client: Pick<KubernetesClient, 'request'>,
-  { path, failed, ...call }: Listing,
+  { path, failed, ...call }: ResourceList,
   limit: number,
-): Promise<Seen<readonly unknown[]>> {
+): Promise<SeenVersion<readonly unknown[]>> {
   const state: unknown[] = []
   for (let after = ''; ;) {
     const query = new URLSearchParams({ limit: String(limit), ...(after !== '' && { continue: after }) })
@@ -161,9 +163,4 @@ async function list(
     if (typeof next !== 'string' || next === '') return { state, from }
     after = next
   }
-}
-
-/** Happens because a few objects of maximum size exceed the limit of an answer. */
-function isTooLong(error: unknown): boolean {
-  return isTenureError(error) && error.cause instanceof AnswerTooLong
 }

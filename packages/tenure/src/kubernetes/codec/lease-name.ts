@@ -15,7 +15,9 @@ export function leaseNameOf(election: string): string {
   return encodeName(election, leaseName)
 }
 
-/** Throws for a name that a Lease cannot have. The store would hash it, and other programs would not find the Lease. */
+/**
+ * Throws if a Lease cannot have this name. The store would hash the name, and other programs would not find the Lease.
+ */
 export function checkLeaseName(option: string, name: string): void {
   if (leaseNameOf(name) === name) return
   const reserved = 'names of this form are reserved for elections whose own name is not a valid Lease name'

@@ -1,10 +1,11 @@
 /**
- * Stores a record in a Lease, the object that client-go's electors use too. Holder, duration, times and term are the
+ * Stores a record in a Lease, the object that client-go's electors also use. Holder, duration, times and term are the
  * Lease's own fields, so that both understand each other. The rest is in annotations, which client-go leaves unchanged.
  */
 import { TenureError } from '../../common/errors.ts'
 import type { LeaseRecord, Metadata } from '../../engine/lease-store.ts'
 import type { Current, RecordDraft } from '../../store-kit/rules.ts'
+import { isTerm } from '@tenure/internal/field-reader'
 import { microTime } from '@tenure/internal/micro-time'
 import { isObject } from '@tenure/internal/objects'
 
@@ -15,7 +16,7 @@ export interface LeaseObject {
   readonly spec: Record<string, unknown>
 }
 
-/** What is known about one election: its decoded Lease, or that there is none. */
+/** The known state of one election: its decoded Lease, or the absence of one. */
 export interface FoundLease extends Current {
   readonly lease: LeaseObject | undefined
 }
@@ -26,7 +27,7 @@ export interface DecodedLease extends FoundLease {
   readonly lease: LeaseObject
 }
 
-/** The state without a Lease. */
+/** The state of an election that has no Lease. */
 export const noLease: FoundLease = { record: undefined, highestTerm: 0, remainingMs: undefined, lease: undefined }
 
 /** Identifies a Lease. */
@@ -38,10 +39,10 @@ export interface LeaseKey {
 }
 
 const grantAnnotation = 'tenure.dev/grant'
-const carryAnnotation = 'tenure.dev/carry'
+const checkpointAnnotation = 'tenure.dev/checkpoint'
 const electionAnnotation = 'tenure.dev/election'
 const lastTerm = 2 ** 31 - 1
-/** A renewTime further ahead than this is another program's mistake, not the sum of our own increments. */
+/** A renewTime further ahead than this is another program's mistake, not the sum of Tenure's own increments. */
 const farAheadMs = 3_600_000
 
 /** Checks an answer or event. Throws if it is not a Lease, because then the state is unknown. */
@@ -57,8 +58,9 @@ export function asLease(value: unknown): LeaseObject {
 }
 
 /**
- * Decodes an answer or event once. The next write takes what it needs from the result. Without `election`, as in a
- * list, the Lease names its election. A Lease does not show whether it has expired: candidates observe that.
+ * Decodes an answer or event once. The next write takes the fields that it needs from the result. Without `election`,
+ * as in a list, the Lease itself names its election. A Lease does not show whether it has expired, because candidates
+ * observe that.
  */
 export function decodeLease(value: unknown, election?: string): DecodedLease {
   const lease = asLease(value)
@@ -66,7 +68,8 @@ export function decodeLease(value: unknown, election?: string): DecodedLease {
   const grant = grantOf(lease)
   const name = election ?? (asText(annotations[electionAnnotation]) || asText(metadata['name']))
   const record = recordOf(name, lease, grant)
-  // A lower term written into the spec later, for example by a late release of client-go, does not undo ours.
+  // A lower term that is written into the spec later, for example by a late release of client-go, does not undo
+  // Tenure's term.
   return { record, highestTerm: Math.max(record.term, grant?.term ?? 0), remainingMs: undefined, lease }
 }
 
@@ -78,12 +81,13 @@ function recordOf(
   const term = spec['leaseTransitions'] ?? 0
   const holder = spec['holderIdentity'] ?? ''
   // An invalid holder still counts as a holder: the Lease is not free.
-  if (!isTerm(term) || typeof holder !== 'string') {
+  if (!isLeaseTerm(term) || typeof holder !== 'string') {
     const found = JSON.stringify({ holderIdentity: holder, leaseTransitions: term })
     throw new TenureError('RECORD_INVALID', `The Lease of "${election}" has invalid fields: ${found}`)
   }
   const seconds = spec['leaseDurationSeconds']
-  // client-go's updates leave our annotations in place, so they count only for the grant that the spec describes.
+  // client-go's updates leave Tenure's annotations in place, so the annotations count only for the grant that the spec
+  // describes.
   const own = grant?.term === term && grant.holder === holder ? grant : undefined
   const last = holder === '' && grant && grant.term >= term ? grant : undefined
   // The Lease has no holder although the last grant was not released: a late release of client-go erases what its
@@ -100,9 +104,11 @@ function recordOf(
     renewedAt: unixMs(spec['renewTime']),
     released: holder === '' && !wiped,
     metadata: (own ?? last)?.metadata ?? {},
-    carry: asText(annotations[carryAnnotation]),
+    checkpoint: asText(annotations[checkpointAnnotation]),
     version: metadata.resourceVersion,
-    mark: (own ?? last)?.mark,
+    writeId: (own ?? last)?.writeId,
+    // Only the release that the annotation describes hands over. client-go may have released the Lease since.
+    ...(last?.released && last.successor !== undefined && { successor: last.successor }),
   }
 }
 
@@ -134,9 +140,11 @@ export function encodeLease(key: LeaseKey, draft: RecordDraft, before: FoundLeas
           leaseDurationMs: seconds * 1000,
           released: draft.released,
           metadata,
-          mark: draft.mark,
+          // Not in `preferredHolder`: without its feature gate the API server drops it, and with it refuses the Lease.
+          successor: draft.successor,
+          writeId: draft.writeId,
         }),
-        ...(draft.carry !== '' || lease ? { [carryAnnotation]: draft.carry } : {}),
+        ...(draft.checkpoint !== '' || lease ? { [checkpointAnnotation]: draft.checkpoint } : {}),
         ...(key.name !== key.election && { [electionAnnotation]: key.election }),
       },
     },
@@ -169,15 +177,16 @@ interface GrantAnnotation {
   readonly leaseDurationMs: number
   readonly released: boolean
   readonly metadata: Metadata
-  readonly mark: string | undefined
+  readonly successor: string | undefined
+  readonly writeId: string | undefined
 }
 
 function grantOf({ annotations }: LeaseObject): GrantAnnotation | undefined {
   try {
     const grant: unknown = JSON.parse(asText(annotations[grantAnnotation]))
     if (!isObject(grant)) return undefined
-    const { holder, term, attempt, leaseDurationMs, released, metadata: shown, mark } = grant
-    if (typeof holder !== 'string' || typeof attempt !== 'string' || !isTerm(term)) return undefined
+    const { holder, term, attempt, leaseDurationMs, released, metadata: shown, successor, writeId } = grant
+    if (typeof holder !== 'string' || typeof attempt !== 'string' || !isLeaseTerm(term)) return undefined
     return {
       holder,
       term,
@@ -185,15 +194,16 @@ function grantOf({ annotations }: LeaseObject): GrantAnnotation | undefined {
       leaseDurationMs: typeof leaseDurationMs === 'number' && leaseDurationMs > 0 ? leaseDurationMs : 0,
       released: released === true,
       metadata: isObject(shown) ? (shown as Metadata) : {},
-      mark: typeof mark === 'string' ? mark : undefined,
+      successor: typeof successor === 'string' ? successor : undefined,
+      writeId: typeof writeId === 'string' ? writeId : undefined,
     }
   } catch {
     return undefined
   }
 }
 
-function isTerm(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= lastTerm
+function isLeaseTerm(value: unknown): value is number {
+  return isTerm(value, 0) && value <= lastTerm
 }
 
 /** Returns an empty string if the value is not a string. */

@@ -17,9 +17,9 @@ type Operations<Api> = {
   [Name in keyof Api]: (input: never, options: SendOptions) => Promise<unknown>
 }
 
-type Command = new (input: object) => never
+type AwsCommand = new (input: object) => never
 
-/** Calls an AWS operation by its name. */
+/** Calls an AWS operation by name. */
 export type AwsCaller<Api extends Operations<Api>> = <Name extends keyof Api & string>(
   name: Name,
   input: Parameters<Api[Name]>[0],
@@ -27,8 +27,8 @@ export type AwsCaller<Api extends Operations<Api>> = <Name extends keyof Api & s
 ) => Promise<Awaited<ReturnType<Api[Name]>>>
 
 /**
- * Calls the operations of a client: by its own methods if it has them (`new S3()`), otherwise by the commands of the
- * SDK's package (`new S3Client()`), which is loaded on the first call.
+ * Calls the operations of a client. Uses the client's own methods if it has them (`new S3()`), otherwise the commands
+ * of the SDK's package (`new S3Client()`), which is loaded on the first call.
  */
 export function awsCaller<Api extends Operations<Api>>(client: object, packageName: string): AwsCaller<Api> {
   let commands: Promise<object> | undefined
@@ -44,7 +44,7 @@ export function awsCaller<Api extends Operations<Api>>(client: object, packageNa
         `The package "${packageName}" has no operation ${name}. Install a newer version.`,
       )
     }
-    return (client as AwsClient).send(new (command as Command)(input), options) as never
+    return (client as AwsClient).send(new (command as AwsCommand)(input), options) as never
   }
 }
 

@@ -1,7 +1,7 @@
 import { messageOf } from '@tenure/internal/message'
 import { isTenureError, TenureError, type ErrorCode } from '../../common/errors.ts'
 
-interface Known {
+interface KnownAwsFailure {
   readonly code: ErrorCode
   readonly retryable: boolean
   readonly text: string
@@ -13,7 +13,7 @@ const unknownCaller =
 const throttled =
   /^(Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests|BandwidthLimit)/
 
-/** The name of an AWS error. Empty if the error does not come from AWS. */
+/** The name of an AWS error. Empty if the error is not from AWS. */
 export function awsNameOf(error: unknown): string {
   return error instanceof Error && error.name !== 'Error' ? error.name : ''
 }
@@ -25,7 +25,7 @@ export function awsStatusOf(error: unknown): number | undefined {
   return typeof status === 'number' ? status : undefined
 }
 
-/** Converts an error of the client to a library error that says what to do. `place` names the table or bucket. */
+/** Converts an error from the client to a library error that says what to do. `place` names the table or bucket. */
 export function awsFailure(error: unknown, place: string, missing: string): Error {
   if (isTenureError(error)) return error
   const { code, retryable, text } = knownOf(error, missing)
@@ -33,7 +33,7 @@ export function awsFailure(error: unknown, place: string, missing: string): Erro
   return new TenureError(code, `${text} (${place}): ${own}`.replace(/\.?$/, '.'), { retryable, cause: error })
 }
 
-function knownOf(error: unknown, missing: string): Known {
+function knownOf(error: unknown, missing: string): KnownAwsFailure {
   const name = awsNameOf(error)
   if (forbidden.test(name) || awsStatusOf(error) === 403) {
     const text = 'AWS denied access. The documentation of this store lists the permissions that it needs'

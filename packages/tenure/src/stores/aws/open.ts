@@ -41,14 +41,14 @@ export async function openS3(url: string, environment: Environment): Promise<Ins
   return { ...s3Store({ client, bucket, prefix: prefix || undefined }), close: async () => client.destroy() }
 }
 
-interface Settings {
+interface AwsSettings {
   readonly region: string | undefined
   readonly endpoint: string | undefined
   readonly credentials: object | undefined
 }
 
 /** Settings from the URL and the environment. The SDK finds the rest itself, as AWS tools do. */
-function settingsOf(query: string | undefined, environment: Environment, service: string): Settings | undefined {
+function settingsOf(query: string | undefined, environment: Environment, service: string): AwsSettings | undefined {
   const { region, endpoint, ...others } = Object.fromEntries(new URLSearchParams(query))
   if (
     Object.keys(others).length > 0 ||
@@ -81,13 +81,13 @@ async function clientOf(packageName: string, name: 'DynamoDB' | 'S3', settings: 
     httpAgent: new ResettingAgent(keptAlive),
     httpsAgent: new FreshTlsAgent(keptAlive),
   }
-  // The elector retries at its own pace. After a hidden retry, a refusal could be caused by the first try's own write.
+  // The elector retries at its own pace. After a hidden retry, the first try's own write could cause a refusal.
   return new Client({ ...given, maxAttempts: 1, requestHandler })
 }
 
 const keptAlive: AgentOptions = { keepAlive: true }
 
-/** When a connection closes, closes all idle ones too: after a network failure, all of them may be dead. */
+/** When a connection closes, closes all idle ones as well, because after a network failure all of them may be dead. */
 class ResettingAgent extends PlainAgent {
   override createConnection(...given: Parameters<PlainAgent['createConnection']>): Duplex | null | undefined {
     return freshening(this, super.createConnection(...given))

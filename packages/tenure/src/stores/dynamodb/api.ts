@@ -1,6 +1,6 @@
 import type { SendOptions } from '../aws/client.ts'
 
-/** An item of a table, in the part that this store reads. */
+/** An item of a table, limited to the fields that this store reads. */
 export type DynamoDBItem = Readonly<Record<string, { readonly S?: string | undefined } | undefined>>
 
 type Key = Record<string, { S: string }>
@@ -55,7 +55,7 @@ export interface TableDescription {
   readonly DeletionProtectionEnabled?: boolean | undefined
 }
 
-/** The attribute by which a table expires items, if it does. */
+/** The attribute by which the table expires items, if any. */
 export interface TimeToLive {
   readonly TimeToLiveStatus?: string | undefined
   readonly AttributeName?: string | undefined

@@ -17,7 +17,7 @@ import type { DynamoDBApi, DynamoDBItem } from './api.ts'
 import { inspectTable } from './diagnostics.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import type { Page } from '../../store-kit/list.ts'
-import { objectStore, type Kind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
+import { twoObjectStore, type ObjectKind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
 
 export type { AwsClient } from '../aws/client.ts'
 export type { DynamoDBApi } from './api.ts'
@@ -50,7 +50,7 @@ export function dynamodbStore(options: DynamoDBStoreOptions): InspectableStore {
   checkClock(clock)
   if (typeof table !== 'string' || table === '') throw invalidOption('table', table, 'it must be the name of a table')
   const server = new DynamoDBTable(awsCaller<DynamoDBApi>(client, '@aws-sdk/client-dynamodb'), table, clock)
-  return { ...objectStore(server, clock), inspect: (call) => server.inspect(call) }
+  return { ...twoObjectStore(server, clock), inspect: (call) => server.inspect(call) }
 }
 
 class DynamoDBTable implements ObjectBackend {
@@ -64,7 +64,7 @@ class DynamoDBTable implements ObjectBackend {
     this.#clock = clock
   }
 
-  get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined> {
+  get(election: string, kind: ObjectKind, call: CallOptions): Promise<VersionedValue | undefined> {
     return this.#bounded(call, async (signal) => {
       const key = { id: { S: idOf(election, kind) } }
       // Without ConsistentRead, a lagging replica may answer.
@@ -76,7 +76,7 @@ class DynamoDBTable implements ObjectBackend {
 
   put(
     election: string,
-    kind: Kind,
+    kind: ObjectKind,
     text: string,
     version: string | undefined,
     call: CallOptions,
@@ -99,7 +99,7 @@ class DynamoDBTable implements ObjectBackend {
     })
   }
 
-  remove(election: string, kind: Kind, version: string, call: CallOptions): Promise<boolean> {
+  remove(election: string, kind: ObjectKind, version: string, call: CallOptions): Promise<boolean> {
     const input = { TableName: this.#table, Key: { id: { S: idOf(election, kind) } }, ...isAt(version) }
     return this.#bounded(call, async (signal) => {
       try {
@@ -122,7 +122,7 @@ class DynamoDBTable implements ObjectBackend {
     })
   }
 
-  nameOf(election: string, kind: Kind): string {
+  nameOf(election: string, kind: ObjectKind): string {
     return `the item "${idOf(election, kind)}" of the table ${this.#table}`
   }
 
@@ -154,7 +154,7 @@ function isOvertaken(error: unknown): boolean {
   return /^(ConditionalCheckFailed|TransactionConflict)Exception$/.test(awsNameOf(error))
 }
 
-function idOf(election: string, kind: Kind): string {
+function idOf(election: string, kind: ObjectKind): string {
   return `${kind}/${election}`
 }
 

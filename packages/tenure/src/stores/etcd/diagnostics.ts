@@ -8,26 +8,26 @@ import { clusterOf } from '../../clients/etcd/messages.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
 import type { Finding } from '../../store-kit/diagnostics.ts'
 
-/** What one member of a cluster reports about itself, or the error. */
-type Examined =
+/** A status report from one member of a cluster, or the error. */
+type MemberReport =
   | { readonly status: Record<string, unknown>; readonly members: readonly unknown[] }
   | { readonly error: unknown }
 
-/** Versions in which a crash can make members differ from each other. */
+/** Versions in which a crash can cause members to diverge. */
 const corrupting = /^3\.5\.[012]$/
 const nearlyFull = 0.8
 const differentClusters =
   'The addresses belong to different clusters, and each could have its own leader. Configure addresses of one cluster only.'
 
 /** Problems with a cluster, worst first. Queries each address separately. */
-export async function inspectCluster(
+export async function diagnoseCluster(
   addresses: readonly URL[],
   credentials: EtcdCredentials,
   clock: Clock,
   call: CallOptions,
 ): Promise<Finding[]> {
   const examined = await Promise.all(
-    addresses.map(async (address): Promise<Examined> => {
+    addresses.map(async (address): Promise<MemberReport> => {
       const client = new EtcdClient([address], credentials, clock)
       try {
         const status = await client.ask('/v3/maintenance/status', {}, call)
@@ -50,7 +50,7 @@ export async function inspectCluster(
 }
 
 /** Returns an error if the addresses that answer belong to different clusters. */
-export async function examineAddresses(
+export async function checkAddresses(
   addresses: readonly URL[],
   { ca, cert, key }: EtcdCredentials,
   clock: Clock,
@@ -59,7 +59,7 @@ export async function examineAddresses(
   if (addresses.length < 2) return []
   const clusters = await Promise.all(
     addresses.map(async (address) => {
-      // Without a user: etcd answers this request for anyone, and checking a password is expensive.
+      // The client has no user, because etcd answers this request for anyone, and checking a password is expensive.
       const client = new EtcdClient([address], { ca, cert, key }, clock)
       try {
         return clusterOf(await client.ask('/v3/maintenance/status', {}, call))
@@ -74,7 +74,7 @@ export async function examineAddresses(
   return ids.size > 1 ? [new TenureError('WRONG_CLUSTER', differentClusters)] : []
 }
 
-function findingsOfMember(name: string, examined: Examined): Finding[] {
+function findingsOfMember(name: string, examined: MemberReport): Finding[] {
   if ('error' in examined) {
     // A candidate without this permission can still lead.
     if (isTenureError(examined.error) && examined.error.code === 'UNAUTHORIZED') return []
@@ -103,7 +103,7 @@ function findingsOfMember(name: string, examined: Examined): Finding[] {
   return findings
 }
 
-function findingsOfCluster(examined: readonly Examined[]): Finding[] {
+function findingsOfCluster(examined: readonly MemberReport[]): Finding[] {
   const answered = examined.flatMap((one) => ('error' in one ? [] : [one]))
   const findings: Finding[] = []
   const clusters = new Set(
@@ -119,7 +119,7 @@ function findingsOfCluster(examined: readonly Examined[]): Finding[] {
       text: 'It has one member: while that is down, nobody leads. Three members tolerate one failure.',
     })
   } else if (voters > 1 && voters % 2 === 0) {
-    const text = `It has ${voters} members, which tolerate no more failures than ${voters - 1}. Use an odd number.`
+    const text = `It has ${voters} members, which tolerate no more failures than ${voters - 1} members would. Use an odd number.`
     findings.push({ risk: 'tight', text })
   }
   if (voters > examined.length) {

@@ -39,10 +39,10 @@ const ownUser = (): number | undefined => process.geteuid?.()
 export function checkDirectory(directory: string, access: Access): void {
   const link = lstatSync(directory)
   // Anyone can create a link in a directory such as /tmp, and the owner of the link decides where it points.
-  if (link.isSymbolicLink()) refuseForeign(directory, link, ownerAccess)
+  if (link.isSymbolicLink()) checkOwner(directory, link, ownerAccess)
   const found = link.isSymbolicLink() ? statSync(directory) : link
-  refuseForeign(directory, found, access)
-  warnOfMode(directory, found, access)
+  checkOwner(directory, found, access)
+  warnAboutMode(directory, found, access)
 }
 
 /**
@@ -52,17 +52,17 @@ export function checkDirectory(directory: string, access: Access): void {
 export function checkOpened(fd: number, path: string, access: Access): void {
   const found = fstatSync(fd)
   if (!found.isFile()) throw notAFile(path)
-  refuseForeign(path, found, access)
+  checkOwner(path, found, access)
   const isOurs = found.uid === ownUser()
   if (access.isShared && isOurs && (found.mode & 0o777) !== access.fileMode) fchmodSync(fd, access.fileMode)
-  else warnOfMode(path, found, access)
+  else warnAboutMode(path, found, access)
 }
 
 /**
  * Refuses a path that another user owns, because the owner can change it. Root and this user are trusted, and so are
  * all members of a shared group.
  */
-export function refuseForeign(path: string, { uid }: Stats, access: Access): void {
+export function checkOwner(path: string, { uid }: Stats, access: Access): void {
   const user = ownUser()
   if (user === undefined || access.isShared || uid === user || uid === 0) return
   throw new TenureError(
@@ -81,21 +81,21 @@ export function notAFile(path: string): TenureError {
 }
 
 /** Warns if users that do not take part have access, and if files in a shared directory do not inherit its group. */
-function warnOfMode(path: string, found: Stats, access: Access): void {
+function warnAboutMode(path: string, found: Stats, access: Access): void {
   const wanted = found.isDirectory() ? access.directoryMode : access.fileMode
   const isLoose = (found.mode & 0o077 & ~wanted) !== 0
   // Systems other than Linux always give a new file the group of its directory.
   const handsGroupOn = !found.isDirectory() || (found.mode & setGroupId) !== 0 || process.platform !== 'linux'
   if (ownUser() === undefined || (!isLoose && (handsGroupOn || !access.isShared))) return
   const danger = isLoose
-    ? 'other users of this machine may access it, and a lock that they hold can end a leadership'
+    ? 'other users on this machine may access it, and a lock that they hold can end a leadership'
     : 'without the set-group-ID bit, new files get the primary group of their creator, so other users may be unable to use them'
-  const toDo = mend(path, found, access, isLoose ? octal(wanted) : 'g+s')
+  const toDo = chmodAdvice(path, found, access, isLoose ? octal(wanted) : 'g+s')
   warnOnce('UNSAFE_PERMISSIONS', `"${path}" has mode ${octal(found.mode)}: ${danger}. ${toDo}`)
 }
 
 /** Suggests a `chmod`, unless it would lock out this user or users who seem to share the path already. */
-function mend(path: string, found: Stats, access: Access, mode: string): string {
+function chmodAdvice(path: string, found: Stats, access: Access, mode: string): string {
   const isOurs = found.uid === ownUser()
   if (access.isShared) return `${isOurs ? 'Run' : 'Have its owner run'}: chmod ${mode} '${path}'`
   const shared = found.isDirectory() ? setGroupId | groupWrite : groupWrite

@@ -7,7 +7,7 @@ export interface ClockDomain {
   readonly timeNamespace: string
 }
 
-/** A moment on that clock. */
+/** A point in time on that clock. */
 export interface ClockReading extends ClockDomain {
   readonly ms: number
 }
@@ -22,7 +22,8 @@ export function ownClockDomain(): Promise<ClockDomain | undefined> {
 async function readClockDomain(): Promise<ClockDomain | undefined> {
   const [boot, machine, timeNamespace] = await Promise.all([
     readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => ''),
-    // Images often lack a machine id, and kernels before 5.6 have no time namespaces. The boot id is still unique.
+    // Images often lack a machine id, and kernels before 5.6 have no time namespaces. The boot id alone is still
+    // unique.
     readFile('/etc/machine-id', 'utf8').catch(() => ''),
     readlink('/proc/self/ns/time').catch(() => ''),
   ])
@@ -31,7 +32,7 @@ async function readClockDomain(): Promise<ClockDomain | undefined> {
 }
 
 /**
- * Whether both ran under the same kernel since the same boot, so that a socket shows whether the other's process is
+ * Whether both processes ran under the same kernel since the same boot, so that a socket shows whether the other one is
  * alive.
  */
 export function sameKernel(one: ClockDomain | undefined, other: ClockDomain | undefined): boolean {
@@ -39,7 +40,7 @@ export function sameKernel(one: ClockDomain | undefined, other: ClockDomain | un
 }
 
 /**
- * Time left of a lease that was renewed at `renewed`. Undefined if the two readings cannot be compared: they come from
+ * Time left on a lease that was renewed at `renewed`. Undefined if the two readings cannot be compared: they come from
  * different clocks, or `renewed` is ahead of `now`, which is impossible on one clock.
  */
 export function remainingMs(

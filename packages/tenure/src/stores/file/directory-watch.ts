@@ -1,11 +1,11 @@
 import { watch, type FSWatcher } from 'node:fs'
 
-type Listener = (error?: Error) => void
+type DirectoryListener = (error?: Error) => void
 
 /** One kernel watch for all elections of a directory. */
 export class DirectoryWatch {
   readonly #directory: string
-  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #listeners = new Map<string, Set<DirectoryListener>>()
   #watcher: FSWatcher | undefined
 
   constructor(directory: string) {
@@ -13,7 +13,7 @@ export class DirectoryWatch {
   }
 
   /** Calls `listener` when the named file may have changed, or once with an error. Returns a function that stops it. */
-  listen(name: string, listener: Listener): () => void {
+  listen(name: string, listener: DirectoryListener): () => void {
     this.#watcher ??= this.#open()
     const listeners = this.#listeners.get(name) ?? new Set()
     this.#listeners.set(name, listeners.add(listener))

@@ -1,22 +1,16 @@
 import { createHash } from 'node:crypto'
+import { isLeaseDuration, type FieldReader } from '@tenure/internal/field-reader'
 import { messageOf } from '@tenure/internal/message'
 import { TenureError } from '../../common/errors.ts'
-import type { LeaseRecord } from '../../engine/lease-store.ts'
-import {
-  booleanField,
-  invalid,
-  numberField,
-  objectField,
-  optionalText,
-  parseObject,
-  textField,
-} from '../../store-kit/record.ts'
+import type { LeaseRecord, Metadata } from '../../engine/lease-store.ts'
+import { fieldsOf, invalid, optionalSuccessor, parseObject } from '../../store-kit/record-fields.ts'
 import type { ClockReading } from './clock-domain.ts'
 
 const format = 1
 
 /**
- * Address of the holder's liveness socket: its path (relative to the leases' directory) and the identity of the file.
+ * The address of the holder's liveness socket: its path, relative to the directory of the leases, and the identity of
+ * the file.
  */
 export interface LivenessSocketAddress {
   readonly path: string
@@ -32,8 +26,8 @@ export interface StoredLease {
   readonly signOfLife: LivenessSocketAddress | undefined
 }
 
-/** Kept separately from the record, so that terms continue to rise after someone deletes the election's file. */
-export interface TermRecord {
+/** Kept separately from the record, so that terms keep rising after someone deletes the election's file. */
+export interface FileTermRecord {
   readonly election: string
   readonly highestTerm: number
   readonly leaseDurationMs: number
@@ -43,10 +37,11 @@ export interface TermRecord {
   readonly clock: ClockReading | undefined
 }
 
-/** Encodes an election's file. Its first fields are those that document 000 defines for the file. */
+/** Encodes an election's file. The fields that the specification defines for the file (its document 000) come first. */
 export function encodeLease({ record, clock, signOfLife }: StoredLease): string {
   return seal({
-    // A released lease has no holder. The last holder is kept separately, to check a late release against.
+    // A released lease has no holder. The last holder is kept separately, so that a late release can be checked against
+    // it.
     holder: record.released ? '' : record.holder,
     renewTime: new Date(record.renewedAt).toISOString(),
     leaseDuration: encodeDuration(record.leaseDurationMs),
@@ -59,77 +54,76 @@ export function encodeLease({ record, clock, signOfLife }: StoredLease): string 
     attempt: record.attempt,
     version: record.version,
     metadata: record.metadata,
-    carry: record.carry,
-    mark: record.mark,
+    checkpoint: record.checkpoint,
+    successor: record.successor,
+    writeId: record.writeId,
     clock: clock ?? null,
     signOfLife: signOfLife ?? null,
   })
 }
 
 /**
- * Decodes what {@link encodeLease} wrote. Rejects anything it does not fully understand: guessing could elect two
- * leaders. If `election` is undefined, the record may belong to any election.
+ * Decodes text that {@link encodeLease} wrote. Rejects anything that it does not fully understand, because guessing
+ * could elect two leaders. If `election` is undefined, the record may belong to any election.
  */
 export function decodeLease(path: string, election: string | undefined, text: string): StoredLease {
   return explain(path, () => {
-    const value = unseal(text)
+    const fields = fieldsOf(unseal(text))
     const record: LeaseRecord = {
-      election: textField(value, 'election'),
-      holder: textField(value, 'lastHolder'),
-      attempt: textField(value, 'attempt'),
-      term: numberField(value, 'term', isTerm),
-      leaseDurationMs: decodeDuration(textField(value, 'leaseDuration')),
-      acquiredAt: timeField(value, 'acquireTime'),
-      renewedAt: timeField(value, 'renewTime'),
-      released: booleanField(value, 'released'),
-      metadata: objectField(value, 'metadata'),
-      carry: textField(value, 'carry'),
-      version: textField(value, 'version'),
-      mark: optionalText(value, 'mark'),
+      election: fields.text('election'),
+      holder: fields.text('lastHolder'),
+      attempt: fields.text('attempt'),
+      term: fields.term('term'),
+      leaseDurationMs: decodeDuration(fields.text('leaseDuration')),
+      acquiredAt: timeField(fields, 'acquireTime'),
+      renewedAt: timeField(fields, 'renewTime'),
+      released: fields.boolean('released'),
+      metadata: fields.object('metadata') as Metadata,
+      checkpoint: fields.text('checkpoint'),
+      version: fields.text('version'),
+      writeId: fields.optionalText('writeId'),
+      ...optionalSuccessor(fields),
     }
     checkElection(record.election, election ?? record.election)
-    const sign = optionalField(value, 'signOfLife')
+    const sign = optionalFields(fields, 'signOfLife')
     return {
       record,
-      clock: clockField(value, 'clock'),
-      signOfLife: sign && {
-        path: textField(sign, 'path'),
-        device: textField(sign, 'device'),
-        inode: textField(sign, 'inode'),
-      },
+      clock: clockField(fields, 'clock'),
+      signOfLife: sign && { path: sign.text('path'), device: sign.text('device'), inode: sign.text('inode') },
     }
   })
 }
 
 /** Encodes the file that keeps the highest term. */
-export function encodeMark(mark: TermRecord): string {
+export function encodeTermRecord(termRecord: FileTermRecord): string {
   return seal({
     format,
-    election: mark.election,
-    highestTerm: mark.highestTerm,
-    leaseDuration: encodeDuration(mark.leaseDurationMs),
-    socket: mark.socket ?? '',
-    clock: mark.clock ?? null,
+    election: termRecord.election,
+    highestTerm: termRecord.highestTerm,
+    leaseDuration: encodeDuration(termRecord.leaseDurationMs),
+    socket: termRecord.socket ?? '',
+    clock: termRecord.clock ?? null,
   })
 }
 
-/** Decodes what {@link encodeMark} wrote. */
-export function decodeMark(path: string, election: string, text: string): TermRecord {
+/** Decodes text that {@link encodeTermRecord} wrote. */
+export function decodeTermRecord(path: string, election: string, text: string): FileTermRecord {
   return explain(path, () => {
-    const value = unseal(text)
-    checkElection(textField(value, 'election'), election)
+    const fields = fieldsOf(unseal(text))
+    checkElection(fields.text('election'), election)
     return {
       election,
-      highestTerm: numberField(value, 'highestTerm', isTerm),
-      leaseDurationMs: decodeDuration(textField(value, 'leaseDuration')),
-      socket: textField(value, 'socket') || undefined,
-      clock: clockField(value, 'clock'),
+      highestTerm: fields.term('highestTerm'),
+      leaseDurationMs: decodeDuration(fields.text('leaseDuration')),
+      socket: fields.text('socket') || undefined,
+      clock: clockField(fields, 'clock'),
     }
   })
 }
 
 /**
- * Durations as Go writes them and as document 000 defines for the file: whole seconds, else milliseconds rounded up.
+ * Encodes a duration as Go does, and as the specification (its document 000) defines for the file: in whole seconds if
+ * possible, otherwise in milliseconds, rounded up.
  */
 export function encodeDuration(ms: number): string {
   const whole = Math.ceil(ms)
@@ -139,7 +133,7 @@ export function encodeDuration(ms: number): string {
 function decodeDuration(text: string): number {
   const [, digits = '', unit] = /^(\d{1,10})(s|ms)$/.exec(text) ?? []
   const ms = Number(digits) * (unit === 's' ? 1000 : 1)
-  if (ms > 0 && ms < 2 ** 31) return ms
+  if (isLeaseDuration(ms)) return ms
   throw invalid(`"leaseDuration" is ${JSON.stringify(text)}`)
 }
 
@@ -169,28 +163,24 @@ function checkElection(found: string, wanted: string): void {
   if (found !== wanted) throw invalid(`it belongs to election "${found}", not to "${wanted}"`)
 }
 
-function isTerm(term: number): boolean {
-  return Number.isSafeInteger(term) && term > 0
-}
-
-function timeField(value: Record<string, unknown>, name: string): number {
-  const ms = Date.parse(textField(value, name))
+function timeField(fields: FieldReader, name: string): number {
+  const ms = Date.parse(fields.text(name))
   if (Number.isFinite(ms)) return ms
   throw invalid(`"${name}" is not a time`)
 }
 
-function optionalField(value: Record<string, unknown>, name: string): Record<string, unknown> | undefined {
-  return value[name] === null ? undefined : { ...objectField(value, name) }
+function optionalFields(fields: FieldReader, name: string): FieldReader | undefined {
+  return fields.isNull(name) ? undefined : fieldsOf(fields.object(name))
 }
 
-function clockField(value: Record<string, unknown>, name: string): ClockReading | undefined {
-  const clock = optionalField(value, name)
+function clockField(fields: FieldReader, name: string): ClockReading | undefined {
+  const clock = optionalFields(fields, name)
   return (
     clock && {
-      boot: textField(clock, 'boot'),
-      machine: textField(clock, 'machine'),
-      timeNamespace: textField(clock, 'timeNamespace'),
-      ms: numberField(clock, 'ms', Number.isFinite),
+      boot: clock.text('boot'),
+      machine: clock.text('machine'),
+      timeNamespace: clock.text('timeNamespace'),
+      ms: clock.number('ms', Number.isFinite),
     }
   )
 }

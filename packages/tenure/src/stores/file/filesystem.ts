@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { errnoOf } from '@tenure/internal/errno'
 import { filesystemType, makeDirectory, refusalOf } from '@tenure/internal/filesystem'
 import { isTenureError, TenureError } from '../../common/errors.ts'
-import { adviceForRights, checkDirectory, checkOpened, notAFile, refuseForeign, type Access } from './access.ts'
+import { adviceForRights, checkDirectory, checkOpened, notAFile, checkOwner, type Access } from './access.ts'
 
 /**
  * Creates the directory if it is missing. Refuses it if a kernel lock may not hold for all processes, or if another
@@ -37,7 +37,7 @@ export async function findDirectory(directory: string, allowNetworkFilesystem: b
 /** Makes the directory survive a power failure. Losing it would lose the terms granted there. */
 async function syncName(directory: string): Promise<void> {
   await syncDirectory(dirname(directory)).catch((error: unknown) => {
-    // Without read access to the parent it cannot be synced. A read-only or virtual parent needs no sync.
+    // A parent that this user may not read cannot be synced. A read-only or virtual parent needs no sync.
     if (!['EACCES', 'EPERM', 'EROFS', 'EINVAL'].includes(errnoOf(error) ?? '')) throw error
   })
 }
@@ -48,9 +48,9 @@ const noFollow = constants.O_NOFOLLOW ?? 0
 const noWait = constants.O_NONBLOCK ?? 0
 
 /**
- * Returns the file's text, or undefined if there is no such file. Reads synchronously: for a few hundred bytes in the
- * kernel's cache that is faster than a round trip through Node's thread pool. With `access`, refuses a file that
- * another user owns.
+ * Returns the file's text, or undefined if there is no such file. Reads synchronously, which for a few hundred bytes in
+ * the kernel's cache is faster than a round trip through Node's thread pool. With `access`, refuses a file that another
+ * user owns.
  */
 export function readText(path: string, access: Access | undefined): string | undefined {
   let fd: number
@@ -62,9 +62,9 @@ export function readText(path: string, access: Access | undefined): string | und
   }
   try {
     const found = fstatSync(fd)
-    // Reading a directory fails with its own error.
+    // Accept a directory here. Reading it fails with a more specific error.
     if (!found.isFile() && !found.isDirectory()) throw notAFile(path)
-    if (access) refuseForeign(path, found, access)
+    if (access) checkOwner(path, found, access)
     return readFileSync(fd, 'utf8')
   } finally {
     closeSync(fd)
@@ -86,7 +86,8 @@ export function openLockFile(path: string, access: Access): number {
 
 /**
  * Replaces a file atomically: after a power failure it is the old file or the new one, never a part of it. The caller
- * must hold the lock. The temporary file has a fixed name, so the next writer replaces what a killed one left behind.
+ * must hold the lock. The temporary file has a fixed name, so the next writer replaces a file that a killed writer left
+ * behind.
  */
 export async function replaceFile(path: string, text: string, access: Access): Promise<void> {
   const temporary = `${path}.tmp`
@@ -106,7 +107,7 @@ export async function replaceFile(path: string, text: string, access: Access): P
   }
 }
 
-/** Always creates a new file: an existing one may be a link to some other file. */
+/** Always create a new file, because an existing one may be a link to some other file. */
 async function createFile(path: string, mode: number): Promise<FileHandle> {
   try {
     return await open(path, 'wx', mode)
@@ -119,7 +120,7 @@ async function createFile(path: string, mode: number): Promise<FileHandle> {
 
 /** Waits until files replaced in a directory would survive a power failure. */
 export async function syncDirectory(directory: string): Promise<void> {
-  // Windows neither needs nor allows it.
+  // Windows neither needs nor allows syncing a directory.
   if (process.platform === 'win32') return
   const handle = await open(directory, 'r')
   try {
@@ -139,7 +140,7 @@ const advice: { readonly [errno: string]: string } = {
   EISDIR: 'There is a directory where the lease file should be: choose another path',
   EMFILE: 'This process has too many open files: raise its limit',
   ENFILE: 'This machine has too many open files: raise its limit',
-  EIO: 'The disk reported an error: check it',
+  EIO: 'The disk reported an I/O error: check the disk',
 }
 
 /** Converts system errors to store errors, with the path and what to do. Returns all other errors unchanged. */

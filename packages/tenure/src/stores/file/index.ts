@@ -1,3 +1,9 @@
+/**
+ * Keeps elections in files of one machine.
+ *
+ * @module
+ */
+import { within } from '@tenure/internal/bound'
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { systemClock, type Clock } from '../../common/clock.ts'
@@ -21,15 +27,16 @@ import type { StoredLease } from './file-format.ts'
 import { asStoreError, findDirectory, prepareDirectory } from './filesystem.ts'
 import { preloadLock, withKernelLock } from './kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './lease-files.ts'
-import { LivenessSockets, type OpenSign } from './liveness-sockets.ts'
+import { LivenessSockets, type OpenLivenessSocket } from './own-liveness-sockets.ts'
 import { LeaseFileWatch } from './lease-file-watch.ts'
 import { reach, removeSocket } from './liveness-socket.ts'
-import { judgedStore, type JudgedPlace } from '../../store-kit/locking-store.ts'
+import { buildStore, type StoreBackend } from '../../store-kit/locking-store.ts'
 import { keysOn, listPage, type Page } from '../../store-kit/list.ts'
 import { granted, type Current, type RecordDraft, type Verdict } from '../../store-kit/rules.ts'
 
-export type { OpenSign } from './liveness-sockets.ts'
-export type { SignOfLife } from './liveness-socket.ts'
+export type { LeaseStore } from '../../engine/lease-store.ts'
+export type { OpenLivenessSocket } from './own-liveness-sockets.ts'
+export type { LivenessSocket } from './liveness-socket.ts'
 
 /** Options of {@link fileStore}. Exactly one of `directory` and `path` must be given. */
 export interface FileStoreOptions {
@@ -56,7 +63,7 @@ export interface FileStoreOptions {
    * no socket can be created there. The function is called while the store holds the election's lock, so it should
    * return quickly. If it returns undefined, other candidates wait for the lease to expire.
    */
-  readonly signOfLife?: OpenSign | undefined
+  readonly signOfLife?: OpenLivenessSocket | undefined
 }
 
 const names: OptionNames<FileStoreOptions> = {
@@ -80,14 +87,14 @@ export function fileStore(options: FileStoreOptions): LeaseStore {
   checkOptions('fileStore()', options, names)
   checkValues(options)
   const { clock = systemClock } = options
-  return judgedStore(new FilePlace(options, clock), clock)
+  return buildStore(new FileBackend(options, clock), clock)
 }
 
 /**
- * Does not use the compare-and-swap store: a claim is judged under the election's kernel lock, against exactly the
- * state that the write replaces, so there is nothing to compare.
+ * Does not use the compare-and-swap store: a claim is decided while holding the election's kernel lock, based on
+ * exactly the state that the write replaces, so there is nothing to compare.
  */
-class FilePlace implements JudgedPlace {
+class FileBackend implements StoreBackend {
   readonly expiry = 'own-clock'
   readonly #clock: Clock
   readonly #files: LeaseFiles
@@ -112,7 +119,7 @@ class FilePlace implements JudgedPlace {
   async find(election: string, { signal }: CallOptions): Promise<Current> {
     const found = await this.#look(signal, async () => {
       const lease = this.#loadLease(election)
-      const current = await this.#currentOf({ lease, mark: undefined })
+      const current = await this.#currentOf({ lease, termRecord: undefined })
       return { ...current, holderGone: lease && (await this.#isDead(lease)) }
     })
     return found ?? { record: undefined, highestTerm: 0, remainingMs: undefined }
@@ -133,9 +140,9 @@ class FilePlace implements JudgedPlace {
   ): Promise<Outcome> {
     const verdictOn = async (state: LeaseState) => judge(await this.#currentFor(claim, state))
     return this.#call(signal, async () => {
-      // Most acquire claims are refused, and reading the record is enough for that: standbys need no lock.
+      // Most acquire claims are refused, and reading the record is enough to refuse one, so standbys need no lock.
       const lease = isHeld(claim) ? undefined : this.#loadLease(claim.election)
-      const verdict = lease && (await verdictOn({ lease, mark: undefined }))
+      const verdict = lease && (await verdictOn({ lease, termRecord: undefined }))
       if (verdict && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
       return this.#changeLocked(claim, signal, verdictOn)
     })
@@ -149,13 +156,13 @@ class FilePlace implements JudgedPlace {
     const { access } = this.#files
     const remove = async (): Promise<Forgotten> => {
       const state = this.#files.load(election)
-      const { lease, mark } = state
+      const { lease, termRecord } = state
       const refusal = judge({ ...(await this.#currentOf(state)), holderGone: lease && (await this.#isDead(lease)) })
       if (refusal) return refusal
       signal.throwIfAborted()
       await this.#signs.closeAllBut(undefined, election)
       await this.#files.remove(election, withTerm)
-      if (mark?.socket) await removeSocket(join(this.#files.directory, basename(mark.socket)))
+      if (termRecord?.socket) await removeSocket(join(this.#files.directory, basename(termRecord.socket)))
       return { ok: true }
     }
     const path = this.#files.lockPath(election)
@@ -170,7 +177,8 @@ class FilePlace implements JudgedPlace {
         clock: this.#clock,
         reach: (lease) => this.#reach(lease),
         listen: async (listener) => {
-          // Opened outside the bounded call: an abort at its last moment would lose the function that closes it.
+          // The watch is opened outside the bounded call. Otherwise an abort at the last moment would lose the function
+          // that closes it.
           const isThere = await this.#look(signal, async () => true)
           return isThere ? this.#listen(election, listener) : undefined
         },
@@ -216,27 +224,29 @@ class FilePlace implements JudgedPlace {
    * term that someone saw is granted again. The term file names the socket before the socket is opened, so that no
    * socket is left behind forever.
    */
-  async #write({ lease, mark }: LeaseState, draft: RecordDraft): Promise<LeaseRecord> {
+  async #write({ lease, termRecord }: LeaseState, draft: RecordDraft): Promise<LeaseRecord> {
     const isGrant = draft.attempt !== lease?.record.attempt
     const record = { ...draft, ...inWholeMs(draft), version: nextVersion(draft, lease) }
     const { election, leaseDurationMs } = record
-    const highestTerm = Math.max(record.term, mark?.highestTerm ?? 0)
-    const socket = isGrant ? this.#signs.socketFor(record) : mark?.socket
+    const highestTerm = Math.max(record.term, termRecord?.highestTerm ?? 0)
+    const socket = isGrant ? this.#signs.socketFor(record) : termRecord?.socket
     const clock = await this.#now()
 
-    if (!record.released) await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock }, isGrant)
+    if (!record.released)
+      await this.#files.saveTermRecord({ election, highestTerm, leaseDurationMs, socket, clock }, isGrant)
     const signOfLife = isGrant ? await this.#signs.open(record, socket) : lease.signOfLife
     // A power failure may undo a renewal or a release, which only makes others wait. It must not undo a grant or a
     // checkpoint.
-    const durable = isGrant || record.carry !== lease.record.carry
+    const durable = isGrant || record.checkpoint !== lease.record.checkpoint
     await this.#files.saveLease({ record, clock, signOfLife }, durable)
 
-    if (isGrant && mark?.socket) await removeSocket(join(this.#files.directory, basename(mark.socket)))
+    if (isGrant && termRecord?.socket) await removeSocket(join(this.#files.directory, basename(termRecord.socket)))
     return record
   }
 
   /**
-   * Checks whether the holder is dead only for a claim of another attempt: nobody else needs it, and the check is slow.
+   * Checks whether the holder is dead, but only for a claim of another attempt. Other claims do not need the slow
+   * check.
    */
   async #currentFor(claim: AcquireClaim | HeldClaim, state: LeaseState): Promise<Current> {
     const current = await this.#currentOf(state)
@@ -245,15 +255,15 @@ class FilePlace implements JudgedPlace {
     return isOther ? { ...current, holderGone: await this.#isDead(lease) } : current
   }
 
-  async #currentOf({ lease, mark }: LeaseState): Promise<Current> {
+  async #currentOf({ lease, termRecord }: LeaseState): Promise<Current> {
     const now = await this.#now()
     return {
       record: lease?.record,
-      highestTerm: Math.max(lease?.record.term ?? 0, mark?.highestTerm ?? 0),
+      highestTerm: Math.max(lease?.record.term ?? 0, termRecord?.highestTerm ?? 0),
       remainingMs: lease
         ? remainingMs(lease.clock, lease.record.leaseDurationMs, now)
-        : mark && remainingMs(mark.clock, mark.leaseDurationMs, now),
-      lastDurationMs: mark?.leaseDurationMs,
+        : termRecord && remainingMs(termRecord.clock, termRecord.leaseDurationMs, now),
+      lastDurationMs: termRecord?.leaseDurationMs,
     }
   }
 
@@ -279,7 +289,7 @@ class FilePlace implements JudgedPlace {
     return reach(this.#files.directory, signOfLife)
   }
 
-  /** For a change: creates the directory if it is missing. */
+  /** Runs a call that changes something. Creates the directory if it is missing. */
   #call<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T> {
     return this.#bounded(signal, async () => {
       await this.#prepare()
@@ -288,7 +298,7 @@ class FilePlace implements JudgedPlace {
     })
   }
 
-  /** For a read-only call: does not create the directory. Returns undefined if the directory does not exist. */
+  /** Runs a read-only call. Returns undefined if the directory does not exist, and does not create it. */
   #look<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T | undefined> {
     return this.#bounded(signal, async () => {
       if (this.#prepared) await this.#prepare()
@@ -303,17 +313,10 @@ class FilePlace implements JudgedPlace {
     const { access, directory } = this.#files
     signal.throwIfAborted()
     if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" is closed.`)
-    let abort = (): void => {}
-    const aborted = new Promise<never>((_, reject) => {
-      abort = () => reject(signal.reason)
-      signal.addEventListener('abort', abort, { once: true })
-    })
     try {
-      return await Promise.race([run(), aborted])
+      return await within(signal, undefined, run())
     } catch (error) {
       throw asStoreError(error, directory, access)
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 
@@ -381,8 +384,8 @@ function checkValues(options: FileStoreOptions): void {
 }
 
 /**
- * Distinguishes claims by a field that only a held claim has: a caller may pass more fields than an acquire claim
- * needs.
+ * Distinguishes claims by a field that only a held claim has, because a caller may pass more fields than an acquire
+ * claim needs.
  */
 function isHeld(claim: AcquireClaim | HeldClaim): claim is HeldClaim {
   return 'term' in claim

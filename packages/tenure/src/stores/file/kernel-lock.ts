@@ -9,9 +9,11 @@ import { openLockFile } from './filesystem.ts'
 
 let loading: Promise<KernelLocks> | undefined
 
-/** Starts loading the lock package. That takes tens of milliseconds, too long during a takeover. */
+/**
+ * Starts loading the lock package in advance. Loading takes tens of milliseconds, which is too long during a takeover.
+ */
 export function preloadLock(): void {
-  // Ignored here: the call that needs the lock gets the error.
+  // Ignore the error here: the call that needs the lock gets it.
   loadLocks().catch(() => {})
 }
 
@@ -39,8 +41,8 @@ export function withKernelLock<T>(
 
 function unlock(locks: KernelLocks, fd: number): void {
   try {
-    // Closing the file is not enough: a child that is just being spawned may hold a copy of the descriptor, and so the
-    // lock.
+    // Closing the file is not enough: a child that is just being spawned may hold a copy of the descriptor, and with it
+    // the lock.
     locks.unlock(fd)
   } finally {
     closeSync(fd)
@@ -66,8 +68,8 @@ async function lock(
     } finally {
       if (!locked) closeSync(fd)
     }
-    // The holder needs a few milliseconds. The delay grows with each try, so that many waiting processes do not poll
-    // too often.
+    // The holder keeps the lock for only a few milliseconds. The delay grows with each try, so that many waiting
+    // processes do not poll too often.
     const delayMs = Math.min(Math.max(1, tries - 4), 16) * (0.5 + clock.random())
     await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve))
   }

@@ -1,10 +1,11 @@
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../../common/clock.ts'
 import type { LeaseRecord } from '../../engine/lease-store.ts'
 import type { StoredLease } from './file-format.ts'
 import type { Unreached } from './liveness-socket.ts'
 
-/** What a watch needs from the store. */
+/** The functions of the store that a watch needs. */
 export interface WatchSource {
   load(): Promise<StoredLease | undefined>
   /** Connects to the holder's liveness socket. */
@@ -21,7 +22,7 @@ export interface WatchSource {
 interface LivenessConnection {
   readonly attempt: string
   readonly version: string
-  /** How many connections for this version have closed before. */
+  /** How many connections for this version have already been closed. */
   readonly cuts: number
   socket: Socket | undefined
 }
@@ -35,11 +36,14 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
   readonly #records: AsyncGenerator<LeaseRecord | undefined, undefined>
   #line: LivenessConnection | undefined
   #pause: Timer | undefined
-  #changed = true
+  /**
+   * Signals that the file may have changed since the last read. Starts with one signal, so that the first read does
+   * not wait.
+   */
+  readonly #changes = new AsyncQueue<true>('latest', true)
   #error: unknown
   #ended = false
   #stop = (): void => {}
-  #wake = (): void => {}
 
   constructor(source: WatchSource, onEnd: () => void) {
     this.#source = source
@@ -56,19 +60,19 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
   }
 
   return(): Promise<IteratorResult<LeaseRecord | undefined, undefined>> {
-    // Without this, the generator would keep waiting for a change, and the caller with it.
+    // Without this, the generator and its caller would keep waiting for a change.
     this.end()
     return this.#records.return(undefined)
   }
 
-  /** Ends the watch. A reader that is waiting gets the end of the iteration. */
+  /** Ends the watch. For a waiting reader, the iteration ends. */
   end(): void {
     if (this.#ended) return
     this.#ended = true
     this.#stop()
     this.#hangUp()
     this.#onEnd()
-    this.#wake()
+    this.#changes.end()
   }
 
   async *#follow(): AsyncGenerator<LeaseRecord | undefined, undefined> {
@@ -84,11 +88,10 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
       let shown: string | undefined
       while (!this.#ended) {
         if (this.#error !== undefined) throw this.#error
-        if (!this.#changed) {
-          await new Promise<void>((resolve) => (this.#wake = resolve))
+        if (!this.#changes.take()) {
+          await this.#changes.ready()
           continue
         }
-        this.#changed = false
         const record = await this.#look()
         const state = record ? `${record.version} ${record.released}` : ''
         if (state === shown || this.#ended) continue
@@ -104,8 +107,7 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
 
   #notice(error?: unknown): void {
     this.#error ??= error
-    this.#changed = true
-    this.#wake()
+    this.#changes.put(true)
   }
 
   async #look(): Promise<LeaseRecord | undefined> {

@@ -3,20 +3,27 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { TenureError } from '../../common/errors.ts'
 import { encodeName } from '../../store-kit/encode-name.ts'
 import { accessFor, type Access } from './access.ts'
-import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermRecord } from './file-format.ts'
+import {
+  decodeLease,
+  decodeTermRecord,
+  encodeLease,
+  encodeTermRecord,
+  type StoredLease,
+  type FileTermRecord,
+} from './file-format.ts'
 import { readText, replaceFile, syncDirectory } from './filesystem.ts'
 
 /** The content of an election's files at one moment. */
 export interface LeaseState {
   readonly lease: StoredLease | undefined
-  readonly mark: TermRecord | undefined
+  readonly termRecord: FileTermRecord | undefined
 }
 
-// Lower case only: some file systems do not distinguish A from a.
+// Lower case only, because some file systems do not distinguish A from a.
 const plainName = /^[a-z0-9][a-z0-9._-]{0,99}$/
 const ending = '.json'
 
-/** Where the files are, and who may use them. */
+/** Where the files are, and which users may access them. */
 interface LeaseLocation {
   readonly directory?: string | undefined
   readonly path?: string | undefined
@@ -49,10 +56,10 @@ export class LeaseFiles {
 
   /** Call only while holding the lock. Otherwise the two files may come from different writes. */
   load(election: string): LeaseState {
-    const path = this.#markPath(election)
+    const path = this.#termRecordPath(election)
     const lease = this.loadLease(election, true)
     const text = readText(path, this.access)
-    return { lease, mark: text === undefined ? undefined : decodeMark(path, election, text) }
+    return { lease, termRecord: text === undefined ? undefined : decodeTermRecord(path, election, text) }
   }
 
   /**
@@ -88,18 +95,18 @@ export class LeaseFiles {
    * Call only while holding the lock. If `durable`, everything saved so far survives a power failure. Otherwise a power
    * failure may undo this write.
    */
-  async saveMark(mark: TermRecord, durable: boolean): Promise<void> {
-    await this.#replace(this.#markPath(mark.election), encodeMark(mark), durable)
+  async saveTermRecord(termRecord: FileTermRecord, durable: boolean): Promise<void> {
+    await this.#replace(this.#termRecordPath(termRecord.election), encodeTermRecord(termRecord), durable)
   }
 
-  /** Like {@link saveMark}, for the record. */
+  /** Saves the record, under the same conditions as {@link saveTermRecord}. */
   async saveLease(lease: StoredLease, durable: boolean): Promise<void> {
     await this.#replace(this.#leasePath(lease.record.election), encodeLease(lease), durable)
   }
 
   /** Call only while holding the lock. Removes the term first, so that a call that fails in between can be repeated. */
   async remove(election: string, withTerm: boolean): Promise<void> {
-    const paths = [...(withTerm ? [this.#markPath(election)] : []), this.#leasePath(election)]
+    const paths = [...(withTerm ? [this.#termRecordPath(election)] : []), this.#leasePath(election)]
     for (const path of paths) {
       await rm(path, { force: true })
       await syncDirectory(this.directory)
@@ -115,7 +122,7 @@ export class LeaseFiles {
     return this.#path ?? join(this.directory, `${encodeName(election, plainName)}${ending}`)
   }
 
-  #markPath(election: string): string {
+  #termRecordPath(election: string): string {
     return `${this.#leasePath(election)}.term`
   }
 }

@@ -12,7 +12,7 @@ import type { LivenessSocketAddress } from './file-format.ts'
  * @example
  * const store = fileStore({ directory: './leases', signOfLife: (attempt) => supervisor.serveSocket(attempt) })
  */
-export interface SignOfLife {
+export interface LivenessSocket {
   /** The socket's path: at most 103 bytes, and never reused for another attempt. */
   readonly path: string
   /**
@@ -36,7 +36,7 @@ export function socketName(election: string, attempt: string): string {
 }
 
 /** Listens and keeps every connection open, without keeping the process alive. */
-export async function listen(path: string): Promise<SignOfLife> {
+export async function listen(path: string): Promise<LivenessSocket> {
   const server = await listenAt(path)
   server.unref()
   server.on('connection', (connection) => connection.unref())
@@ -57,8 +57,9 @@ export async function addressOf(directory: string, path: string): Promise<Livene
 }
 
 /**
- * Why there is no connection to a holder's liveness socket. `dead`: its process is certainly gone. `closed`: it closed the
- * connection at once, as a dying process does, so check again. `unknown`: the socket says nothing about the holder.
+ * Why there is no connection to a holder's liveness socket. `dead`: its process is certainly gone. `closed`: the
+ * process closed the connection at once, as a dying process does, so check again. `unknown`: the result says nothing
+ * about the holder.
  */
 export type Unreached = 'dead' | 'closed' | 'unknown'
 
@@ -93,7 +94,7 @@ function connectTo(path: string): Promise<Socket | 'refused' | 'closed' | 'unkno
   })
 }
 
-/** Removes the socket of an attempt that can never lead again. Leaves anything but a socket alone. */
+/** Removes the socket of an attempt that can never lead again. Does not touch anything other than a socket. */
 export async function removeSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found?.isSocket()) await unlink(path).catch(() => {})

@@ -10,7 +10,7 @@ export function findingsOfBucket(
   const { versioning, retentionPolicy, softDeletePolicy } = description
   const rules = deletionRules(description['lifecycle']).filter((condition) => reaches(condition, folder))
   const findings: Finding[] = []
-  const isOld = (condition: Condition) =>
+  const isOld = (condition: LifecycleCondition) =>
     condition['isLive'] === false || Number(condition['numNewerVersions']) > 0 || 'daysSinceNoncurrentTime' in condition
   if (rules.some((condition) => !isOld(condition))) {
     const text = `A lifecycle rule deletes objects in "${folder}": an election without a leader for that long restarts at term 1. Exclude this prefix from the rule.`
@@ -33,9 +33,9 @@ export function findingsOfBucket(
   return findings
 }
 
-type Condition = Readonly<Record<string, unknown>>
+type LifecycleCondition = Readonly<Record<string, unknown>>
 
-function deletionRules(lifecycle: unknown): Condition[] {
+function deletionRules(lifecycle: unknown): LifecycleCondition[] {
   const rules: unknown = isObject(lifecycle) ? lifecycle['rule'] : undefined
   if (!Array.isArray(rules)) return []
   return rules.filter(isObject).flatMap(({ action, condition }) => {
@@ -45,7 +45,7 @@ function deletionRules(lifecycle: unknown): Condition[] {
 }
 
 /** True if a rule may apply to objects in the folder. */
-function reaches({ matchesPrefix, matchesSuffix }: Condition, folder: string): boolean {
+function reaches({ matchesPrefix, matchesSuffix }: LifecycleCondition, folder: string): boolean {
   const hasSuffix =
     !Array.isArray(matchesSuffix) || matchesSuffix.some((suffix) => /^(.*[.])?(record|term)$/.test(String(suffix)))
   const prefixes = Array.isArray(matchesPrefix) ? matchesPrefix.map(String) : ['']

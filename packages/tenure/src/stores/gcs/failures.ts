@@ -1,13 +1,13 @@
 import { TenureError, type ErrorCode } from '../../common/errors.ts'
 
-interface Known {
+interface KnownGcsFailure {
   readonly code: ErrorCode
   readonly retryable: boolean
   readonly text: string
 }
 
-/** Statuses that need more explanation than Google gives. */
-const known: Readonly<Record<number, Known>> = {
+/** Statuses that need more explanation than Google provides. */
+const known: Readonly<Record<number, KnownGcsFailure>> = {
   401: { code: 'UNAUTHORIZED', retryable: false, text: 'Google Cloud Storage could not authenticate the caller' },
   403: {
     code: 'UNAUTHORIZED',
@@ -20,7 +20,11 @@ const known: Readonly<Record<number, Known>> = {
 
 /** The error for an answer that is neither a success nor a failed condition. `place` names the bucket and prefix. */
 export function gcsFailure(status: number, body: string, place: string): TenureError {
-  const other: Known = { code: 'BACKEND_UNAVAILABLE', retryable: true, text: `Google Cloud Storage answered ${status}` }
+  const other: KnownGcsFailure = {
+    code: 'BACKEND_UNAVAILABLE',
+    retryable: true,
+    text: `Google Cloud Storage answered ${status}`,
+  }
   const { code, retryable, text } = known[status] ?? other
   return new TenureError(code, `${text} (${place}): ${messageIn(body)}`.replace(/\.?$/, '.'), { retryable })
 }

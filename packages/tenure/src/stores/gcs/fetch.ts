@@ -2,7 +2,7 @@ import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
 import { bounded } from '../../store-kit/call-deadline.ts'
-import { numberField, parseObject, textField } from '../../store-kit/record.ts'
+import { fieldsOf, parseObject } from '../../store-kit/record-fields.ts'
 
 /** A request to Google Cloud Storage. */
 export interface GcsRequest {
@@ -24,17 +24,17 @@ export type GcsFetch = (url: string, request: GcsRequest) => Promise<GcsResponse
 
 const tokenPath = '/computeMetadata/v1/instance/service-accounts/default/token'
 const metadataTimeoutMs = 5_000
-/** How long before its expiry a token is replaced. The metadata server has a new one 5 minutes before. */
+/** How long before its expiry a token is replaced. The metadata server provides a new one 5 minutes before expiry. */
 const earlyMs = 60_000
 
-interface Token {
+interface GcsToken {
   readonly text: string
   readonly untilMs: number
 }
 
 /** Authenticates with the token of the machine's or pod's service account, which its metadata server provides. */
 export function metadataFetch(clock: Clock, host = 'metadata.google.internal'): GcsFetch {
-  let token: Promise<Token> | undefined
+  let token: Promise<GcsToken> | undefined
   const current = async (): Promise<string> => {
     const asked = (token ??= tokenFrom(clock, host))
     try {
@@ -56,7 +56,7 @@ export function metadataFetch(clock: Clock, host = 'metadata.google.internal'): 
   }
 }
 
-async function tokenFrom(clock: Clock, host: string): Promise<Token> {
+async function tokenFrom(clock: Clock, host: string): Promise<GcsToken> {
   // All waiting calls share this request, so no call's signal may cancel it.
   const { signal } = new AbortController()
   try {
@@ -67,9 +67,9 @@ async function tokenFrom(clock: Clock, host: string): Promise<Token> {
       if (response.status !== 200) throw new Error(`it answered ${response.status}`)
       return response.text()
     })
-    const value = parseObject(text)
-    const lastsMs = numberField(value, 'expires_in', (seconds) => seconds >= 0) * 1_000
-    return { text: textField(value, 'access_token'), untilMs: askedMs + Math.max(1_000, lastsMs - earlyMs) }
+    const fields = fieldsOf(parseObject(text))
+    const lastsMs = fields.number('expires_in', (seconds) => seconds >= 0) * 1_000
+    return { text: fields.text('access_token'), untilMs: askedMs + Math.max(1_000, lastsMs - earlyMs) }
   } catch (cause) {
     const text = `The metadata server ${host} did not provide a token for Google Cloud Storage: ${messageOf(cause)}. Outside Google Cloud, set "fetch" to a function that identifies the caller.`
     throw new TenureError('UNAUTHORIZED', text, { retryable: true, cause })

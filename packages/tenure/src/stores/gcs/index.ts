@@ -14,14 +14,14 @@ import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { bounded } from '../../store-kit/call-deadline.ts'
 import type { VersionedValue } from '../../store-kit/cas-store.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
-import { folderOf, mostOnPage, objectOf, valuesOf } from '../../store-kit/object-names.ts'
+import { objectPrefix, maxPageSize, objectOf, readRecords } from '../../store-kit/object-names.ts'
 import { gcsFailure } from './failures.ts'
 import { metadataFetch, type GcsFetch, type GcsRequest, type GcsResponse } from './fetch.ts'
 import { findingsOfBucket } from './diagnostics.ts'
 import { WriteLimiter } from './pace.ts'
 import type { Page } from '../../store-kit/list.ts'
-import { objectStore, type Kind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
-import { parseObject } from '../../store-kit/record.ts'
+import { twoObjectStore, type ObjectKind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
+import { parseObject } from '../../store-kit/record-fields.ts'
 
 export type { InspectableStore } from '../../store-kit/diagnostics.ts'
 export type { GcsFetch } from './fetch.ts'
@@ -76,13 +76,13 @@ export function gcsStore(options: GcsStoreOptions): InspectableStore {
   }
   const server = new GcsBucket({
     bucket,
-    folder: folderOf(prefix),
+    folder: objectPrefix(prefix),
     send,
     base: baseOf(endpoint),
     clock,
     writeIntervalMs,
   })
-  const store = objectStore(server, clock)
+  const store = twoObjectStore(server, clock)
   return {
     ...store,
     acquire: async (claim, call) => {
@@ -103,7 +103,7 @@ function baseOf(endpoint: unknown): string {
   return url.href.replace(/\/$/, '')
 }
 
-interface Parts {
+interface GcsParts {
   readonly bucket: string
   readonly folder: string
   readonly send: GcsFetch
@@ -118,21 +118,21 @@ interface Answer {
 }
 
 class GcsBucket implements ObjectBackend {
-  readonly #parts: Parts
+  readonly #parts: GcsParts
   readonly #pace: WriteLimiter
 
-  constructor(parts: Parts) {
+  constructor(parts: GcsParts) {
     this.#parts = parts
     this.#pace = new WriteLimiter(parts.clock, parts.writeIntervalMs)
   }
 
-  get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined> {
+  get(election: string, kind: ObjectKind, call: CallOptions): Promise<VersionedValue | undefined> {
     return this.#bounded(call, (signal) => this.#read(objectOf(this.#parts.folder, election, kind), signal))
   }
 
   put(
     election: string,
-    kind: Kind,
+    kind: ObjectKind,
     content: string,
     version: string | undefined,
     call: CallOptions,
@@ -145,7 +145,7 @@ class GcsBucket implements ObjectBackend {
       const condition = { ifGenerationMatch: version ?? '0' }
       const query = new URLSearchParams({ uploadType: 'multipart', ...condition, fields: 'generation' })
       const boundary = `tenure-${clock.randomId()}`
-      // Never serve it from a cache, even if the bucket is public.
+      // The object must never be served from a cache, even if the bucket is public.
       const metadata = { name, contentType: 'application/json', cacheControl: 'no-store' }
       const part = (text: string) => `--${boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n${text}\r\n`
       const body = `${part(JSON.stringify(metadata))}${part(content)}--${boundary}--\r\n`
@@ -172,19 +172,19 @@ class GcsBucket implements ObjectBackend {
         prefix: folder,
         // Objects in subfolders do not belong to this store.
         delimiter: '/',
-        maxResults: String(Math.min(limit, mostOnPage)),
+        maxResults: String(Math.min(limit, maxPageSize)),
         fields: 'items(name),nextPageToken',
         ...(after !== undefined && { pageToken: after }),
       })
       const { response, text } = await this.#get(`/o?${query.toString()}`, signal)
       if (response.status !== 200) throw gcsFailure(response.status, text, this.#place)
       const { items = [], nextPageToken: next } = parseObject(text)
-      const values = await valuesOf(folder, namesOf(items), (name) => this.#read(name, signal))
+      const values = await readRecords(folder, namesOf(items), (name) => this.#read(name, signal))
       return { values, next: typeof next === 'string' && next !== '' ? next : undefined }
     })
   }
 
-  nameOf(election: string, kind: Kind): string {
+  nameOf(election: string, kind: ObjectKind): string {
     return `gs://${this.#parts.bucket}/${objectOf(this.#parts.folder, election, kind)}`
   }
 
@@ -241,7 +241,7 @@ class GcsBucket implements ObjectBackend {
 function generationIn(text: string): string {
   const { generation } = parseObject(text)
   if (typeof generation === 'string' && /^[1-9]\d*$/.test(generation)) return generation
-  // The outcome is unknown here. The next read shows it.
+  // The outcome of this write is unknown. The next read shows it.
   throw new TenureError('RECORD_INVALID', 'Google Cloud Storage returned no generation for a write.')
 }
 

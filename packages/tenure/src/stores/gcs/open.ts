@@ -19,13 +19,13 @@ export function openGcs(url: string, environment: Environment): InspectableStore
   if (bucket === undefined || Object.keys(others).length > 0) return undefined
   const pace = writeIntervalMs === undefined ? undefined : Number(writeIntervalMs)
   const place = { bucket, prefix: prefix || undefined, endpoint, writeIntervalMs: pace }
-  // An emulator on this machine: it does not authenticate callers, and must not receive a token.
+  // An emulator on this machine. It does not authenticate callers, and must not receive a token.
   if (endpoint !== undefined && /^http:/i.test(endpoint)) return gcsStore({ ...place, fetch })
   if (environment['GOOGLE_APPLICATION_CREDENTIALS']) throw hasKeyFile()
   return gcsStore({ ...place, fetch: metadataFetch(systemClock, environment['GCE_METADATA_HOST'] || undefined) })
 }
 
-/** Reads the variable as Google's own libraries do. */
+/** Reads the variable in the same way as Google's own libraries. */
 function emulatorIn(environment: Environment): string | undefined {
   const host = environment['STORAGE_EMULATOR_HOST']
   if (!host) return undefined
@@ -34,6 +34,6 @@ function emulatorIn(environment: Environment): string | undefined {
 
 function hasKeyFile(): TenureError {
   const text =
-    'GOOGLE_APPLICATION_CREDENTIALS is set, but "gs:" does not read key files: it uses the metadata server of Google Cloud. Unset it, or use gcsStore() with a "fetch" that identifies the caller.'
+    'GOOGLE_APPLICATION_CREDENTIALS is set, but "gs:" does not read key files: it uses the Google Cloud metadata server. Unset it, or use gcsStore() with a "fetch" that identifies the caller.'
   return new TenureError('UNAUTHORIZED', text)
 }

@@ -15,8 +15,8 @@ export class WriteLimiter {
   }
 
   /**
-   * Waits until the object may be written again, but not longer than the call has left. Returns a function to call if
-   * nothing was written after all.
+   * Waits until the object may be written again, but no longer than the call's remaining time. Returns a function to
+   * call if nothing was written after all.
    */
   async turn(object: string, timeoutMs = Infinity, signal: AbortSignal): Promise<() => void> {
     const nowMs = this.#clock.monotonicMs()

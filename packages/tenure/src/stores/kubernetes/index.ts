@@ -1,3 +1,8 @@
+/**
+ * Keeps elections in Kubernetes Leases, compatible with client-go.
+ *
+ * @module
+ */
 import { isObject } from '@tenure/internal/objects'
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { ApiError, reasonOf, type ApiAnswer } from '../../clients/kubernetes/api-error.ts'
@@ -14,7 +19,7 @@ import {
 } from '../../kubernetes/codec/lease.ts'
 import { anyVersion, follow, versionOf, type Followed } from '../../clients/kubernetes/list-watch.ts'
 import { adviseOnNamespace, defaultNamespace, namespaceExists } from '../../kubernetes/namespaces.ts'
-import { aboutDefault, askRights, type LeaseRights } from '../../kubernetes/rights.ts'
+import { defaultNamespaceHint, askRights, type LeaseRights } from '../../kubernetes/rights.ts'
 import { inCluster } from '../../clients/kubernetes/credentials/service-account.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../../engine/lease-store.ts'
 import { checkClock } from '../../engine/check-values.ts'
@@ -22,9 +27,9 @@ import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { warnOnce } from '../../log/advice.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
 import { termInRecord, type RecordDraft } from '../../store-kit/rules.ts'
-import { silenceOf } from '../../store-kit/watch-timeout.ts'
+import { watchTimeoutMs } from '../../store-kit/watch-timeout.ts'
 import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
-import { Watches } from '../../store-kit/watches.ts'
+import { OpenWatches } from '../../store-kit/watches.ts'
 
 export type { LeaseRights }
 
@@ -44,14 +49,14 @@ export interface KubernetesStore extends LeaseStore {
   checkLeaseName(option: string, name: string): void
   /** Whether the namespace exists. Undefined if the caller may not ask. */
   namespaceExists(options: CallOptions): Promise<boolean | undefined>
-  /** What the caller may do with an election's Lease. Undefined if the API server does not say. */
+  /** The caller's permissions on an election's Lease. Undefined if the API server does not say. */
   rights(election: string, options: CallOptions): Promise<LeaseRights | undefined>
 }
 
 const names: OptionNames<KubernetesStoreOptions> = { client: true, namespace: true, clock: true }
 const forbiddenMs = 300_000
-/** Limits how many elections a process checks its rights for, in case it campaigns for many elections in turn. */
-const mostExamined = 10
+/** Limits for how many elections a process checks its permissions, in case it campaigns for many elections in turn. */
+const maxRightsChecks = 10
 
 /**
  * Keeps each election in a Lease, as client-go does, so that both can share an election. The candidates observe expiry.
@@ -72,6 +77,8 @@ export function kubernetesStore(options: KubernetesStoreOptions = {}): Kubernete
   return {
     ...swapStore(server, clock),
     namespace,
+    // An update must name the version that it replaces.
+    readsFirst: true,
     checkLeaseName,
     namespaceExists: (call) => namespaceExists(client, namespace, call),
     rights: (election, call) => server.rights(election, call),
@@ -85,11 +92,11 @@ class LeaseServer implements SwapServer<FoundLease> {
   readonly #client: KubernetesClient
   readonly #clock: Clock
   /**
-   * A hint for errors that asks whether the default namespace is the intended one. Cleared once a Lease could be read
+   * A hint for errors that asks whether the default namespace is the intended one. Cleared once a Lease has been read
    * there.
    */
   #question: string
-  readonly #watches = new Watches()
+  readonly #watches = new OpenWatches()
   /** Until when an election is not watched, because the permission is missing. */
   readonly #forbidden = new Map<string, number>()
   readonly #examined = new Set<string>()
@@ -98,11 +105,11 @@ class LeaseServer implements SwapServer<FoundLease> {
     this.#client = options.client
     this.#namespace = options.namespace
     this.#clock = options.clock
-    this.#question = options.isNamed ? '' : aboutDefault(options.namespace)
+    this.#question = options.isNamed ? '' : defaultNamespaceHint(options.namespace)
   }
 
   find(election: string, call: CallOptions): Promise<FoundLease> {
-    return this.#get(this.#keyOf(election), behindSignal(call))
+    return this.#get(this.#keyOf(election), withLaterDeadline(call))
   }
 
   /** Overwrites one version, or creates the Lease if there is none. */
@@ -118,7 +125,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     const request = lease
       ? ({ method: 'PUT', path: pathOf(key), body } as const)
       : ({ method: 'POST', path: collectionOf(key.namespace), body } as const)
-    const answer = await this.#client.request({ ...request, ...behindSignal(call) })
+    const answer = await this.#client.request({ ...request, ...withLaterDeadline(call) })
     if (answer.status === 200 || answer.status === 201) return { ok: true, found: decodeLease(answer.body, election) }
     const reason = reasonOf(answer)
     const overtaken = reason === (lease ? 'Conflict' : 'AlreadyExists') || (lease && reason === 'NotFound')
@@ -133,7 +140,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     const { metadata } = lease ?? {}
     const preconditions = { uid: metadata?.['uid'], resourceVersion: metadata?.resourceVersion }
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
-    const answer = await this.#client.request({ method: 'DELETE', path: pathOf(key), body, ...behindSignal(call) })
+    const answer = await this.#client.request({ method: 'DELETE', path: pathOf(key), body, ...withLaterDeadline(call) })
     if (answer.status === 200 || answer.status === 202) return true
     if (['Conflict', 'NotFound'].includes(reasonOf(answer) ?? '')) return false
     throw this.#failed('delete', key, answer)
@@ -151,7 +158,7 @@ class LeaseServer implements SwapServer<FoundLease> {
   }
 
   async examine(election: string, call: CallOptions): Promise<readonly Error[]> {
-    if (this.#examined.has(election) || this.#examined.size >= mostExamined) return []
+    if (this.#examined.has(election) || this.#examined.size >= maxRightsChecks) return []
     this.#examined.add(election)
     const { missing, enough } = (await this.rights(election, call)) ?? {}
     if (!missing) return []
@@ -161,11 +168,11 @@ class LeaseServer implements SwapServer<FoundLease> {
     return [missing]
   }
 
-  /** Every Lease of the namespace counts as an election, whichever program created it. */
+  /** Every Lease in the namespace counts as an election, regardless of which program created it. */
   async list({ after, limit }: Page, call: CallOptions): Promise<ListPage> {
     const query = new URLSearchParams({ limit: String(limit), ...(after !== undefined && { continue: after }) })
     const path = `${collectionOf(this.#namespace)}?${query.toString()}`
-    const answer = await this.#client.request({ method: 'GET', path, ...behindSignal(call) })
+    const answer = await this.#client.request({ method: 'GET', path, ...withLaterDeadline(call) })
     if (answer.status !== 200) {
       const advice = answer.status === 403 ? 'Add "list" to the Role.' : undefined
       throw new ApiError(`Cannot list Leases in namespace "${this.#namespace}"`, answer, advice)
@@ -191,7 +198,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     return decodeLease(answer.body, key.election)
   }
 
-  /** The current state, then each change. */
+  /** Yields the current state, then each change. */
   async *#follow(key: LeaseKey, signal: AbortSignal): AsyncGenerator<FoundLease, void, undefined> {
     let shown: LeaseRecord | undefined
     let hasLooked = false
@@ -203,7 +210,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     }
     const { name, namespace } = key
     const path = collectionOf(namespace)
-    const silenceMs = () => silenceOf(shown)
+    const silenceMs = () => watchTimeoutMs(shown)
     try {
       const watched = { client: this.#client, clock: this.#clock, path, name, signal, look, silenceMs }
       for await (const event of follow<FoundLease>(watched)) {
@@ -214,7 +221,7 @@ class LeaseServer implements SwapServer<FoundLease> {
       }
     } catch (error) {
       if (hasLooked && error instanceof ApiError && error.status === 403) {
-        // The rights check has already reported it.
+        // The rights check has already reported the missing permission.
         if (this.#forbidden.has(key.election)) return
         this.#forbid(key.election)
       }
@@ -243,14 +250,14 @@ class LeaseServer implements SwapServer<FoundLease> {
   }
 }
 
-type WatchEvent = Exclude<Followed<unknown>, { type: 'all' }>
+type LeaseEvent = Exclude<Followed<unknown>, { type: 'all' }>
 
 /** The version after an event. Undefined after a deletion. */
-function versionIn({ type, object }: WatchEvent): string | undefined {
+function versionIn({ type, object }: LeaseEvent): string | undefined {
   return type === 'deleted' ? undefined : versionOf(object)
 }
 
-function foundIn(key: LeaseKey, { type, object }: WatchEvent): FoundLease {
+function foundIn(key: LeaseKey, { type, object }: LeaseEvent): FoundLease {
   if (type === 'put') return decodeLease(object, key.election)
   asLease(object)
   return noLease
@@ -259,10 +266,11 @@ function foundIn(key: LeaseKey, { type, object }: WatchEvent): FoundLease {
 const longestGraceMs = 1_000
 
 /**
- * Sets the client's own deadline a tenth later than the caller's bound. The caller's signal ends a call at its bound,
- * with the caller's reason, and the two must not race. The client's deadline is for callers whose signal never aborts.
+ * Sets the client's own deadline a tenth later than the caller's bound, so that the two do not race. The caller's
+ * signal ends a call at its bound, with the caller's reason. The client's deadline is only for callers whose signal
+ * never aborts.
  */
-function behindSignal({ signal, timeoutMs }: CallOptions): CallOptions {
+function withLaterDeadline({ signal, timeoutMs }: CallOptions): CallOptions {
   if (timeoutMs === undefined) return { signal }
   return { signal, timeoutMs: timeoutMs + Math.min(longestGraceMs, timeoutMs / 10) }
 }

@@ -1,3 +1,4 @@
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { checkClock } from '../../engine/check-values.ts'
 import { checkOptions } from '../../common/check-options.ts'
@@ -11,17 +12,17 @@ import type {
   Outcome,
   Refused,
 } from '../../engine/lease-store.ts'
-import { judgedStore, type JudgedPlace } from '../../store-kit/locking-store.ts'
+import { buildStore, type StoreBackend } from '../../store-kit/locking-store.ts'
 import { keysOn, listPage, type Page } from '../../store-kit/list.ts'
 import { granted, type Current, type RecordDraft, type Verdict } from '../../store-kit/rules.ts'
 
-interface Entry {
+interface MemoryEntry {
   record: LeaseRecord | undefined
-  // Kept outside the record: these survive its deletion, so that no term or version is ever reused.
+  // These fields are kept outside the record and survive its deletion, so that no term or version is ever reused.
   highestTerm: number
   writes: number
   expiresAtMs: number
-  watchers: Set<Watcher> | undefined
+  watchers: Set<MemoryWatcher> | undefined
 }
 
 /** A store in this process's memory. */
@@ -41,18 +42,18 @@ export function memoryStore(options: { clock?: Clock | undefined } = {}): Memory
   checkOptions('memoryStore()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
-  const place = new MemoryPlace(clock)
-  return { ...judgedStore(place, clock), delete: (election) => place.delete(election) }
+  const backend = new MemoryBackend(clock)
+  return { ...buildStore(backend, clock), delete: (election) => backend.delete(election) }
 }
 
 /**
  * Does not use the compare-and-swap store: it decides and writes in one synchronous step, so there is nothing to
  * compare.
  */
-class MemoryPlace implements JudgedPlace {
+class MemoryBackend implements StoreBackend {
   readonly expiry = 'own-clock'
   readonly #clock: Clock
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, MemoryEntry>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -104,7 +105,7 @@ class MemoryPlace implements JudgedPlace {
     notify(entry)
   }
 
-  #entryOf(election: string): Entry {
+  #entryOf(election: string): MemoryEntry {
     let entry = this.#entries.get(election)
     if (!entry) {
       entry = { ...unwritten }
@@ -113,11 +114,11 @@ class MemoryPlace implements JudgedPlace {
     return entry
   }
 
-  #currentOf({ record, highestTerm, expiresAtMs }: Entry): Current {
+  #currentOf({ record, highestTerm, expiresAtMs }: MemoryEntry): Current {
     return { record, highestTerm, remainingMs: expiresAtMs - this.#clock.monotonicMs() }
   }
 
-  #write(entry: Entry, draft: RecordDraft): LeaseRecord {
+  #write(entry: MemoryEntry, draft: RecordDraft): LeaseRecord {
     const record = { ...draft, version: String(++entry.writes) }
     entry.record = record
     entry.highestTerm = Math.max(entry.highestTerm, record.term)
@@ -126,10 +127,10 @@ class MemoryPlace implements JudgedPlace {
     return record
   }
 
-  #watcherOf(election: string, { signal }: CallOptions): Watcher {
+  #watcherOf(election: string, { signal }: CallOptions): MemoryWatcher {
     const entry = this.#entryOf(election)
     const watchers = (entry.watchers ??= new Set())
-    const watcher = new Watcher(entry.record, () => watchers.delete(watcher))
+    const watcher = new MemoryWatcher(entry.record, () => watchers.delete(watcher))
     if (signal.aborted) return watcher.end()
     watchers.add(watcher)
     signal.addEventListener('abort', () => watcher.end(), { once: true })
@@ -137,7 +138,7 @@ class MemoryPlace implements JudgedPlace {
   }
 }
 
-const unwritten: Readonly<Entry> = {
+const unwritten: Readonly<MemoryEntry> = {
   record: undefined,
   highestTerm: 0,
   writes: 0,
@@ -145,40 +146,34 @@ const unwritten: Readonly<Entry> = {
   watchers: undefined,
 }
 
-function notify(entry: Entry): void {
+function notify(entry: MemoryEntry): void {
   for (const watcher of entry.watchers ?? []) watcher.show(entry.record)
 }
 
-/** Holds only the newest state: a slow reader skips states instead of filling the memory. */
-class Watcher implements AsyncIterator<LeaseRecord | undefined> {
-  #news: { record: LeaseRecord | undefined } | undefined
-  #wake: (() => void) | undefined
-  #ended = false
+/** Holds only the newest state, so that a slow reader skips states instead of filling the memory. */
+class MemoryWatcher implements AsyncIterator<LeaseRecord | undefined> {
+  readonly #news: AsyncQueue<LeaseRecord | undefined>
   readonly #onEnd: () => void
 
   constructor(record: LeaseRecord | undefined, onEnd: () => void) {
-    this.#news = { record }
+    this.#news = new AsyncQueue<LeaseRecord | undefined>('latest', record)
     this.#onEnd = onEnd
   }
 
   show(record: LeaseRecord | undefined): void {
-    this.#news = { record }
-    this.#wake?.()
+    this.#news.put(record)
   }
 
   end(): this {
-    this.#ended = true
+    this.#news.clear()
+    this.#news.end()
     this.#onEnd()
-    this.#wake?.()
     return this
   }
 
   async next(): Promise<IteratorResult<LeaseRecord | undefined, undefined>> {
-    while (!this.#news && !this.#ended) await new Promise<void>((resolve) => (this.#wake = resolve))
-    if (this.#ended || !this.#news) return { done: true, value: undefined }
-    const { record } = this.#news
-    this.#news = undefined
-    return { done: false, value: record }
+    while (this.#news.size === 0 && !this.#news.isEnded) await this.#news.ready()
+    return this.#news.isEnded ? { done: true, value: undefined } : { done: false, value: this.#news.take() }
   }
 
   async return(): Promise<IteratorResult<LeaseRecord | undefined, undefined>> {

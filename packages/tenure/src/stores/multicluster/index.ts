@@ -1,3 +1,8 @@
+/**
+ * Keeps elections across clusters in MultiClusterLeases, which a controller connects to a global store.
+ *
+ * @module
+ */
 import { isObject } from '@tenure/internal/objects'
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { ApiError } from '../../clients/kubernetes/api-error.ts'
@@ -5,46 +10,18 @@ import { clientOf, type AnyClient } from '../../clients/kubernetes/credentials/a
 import type { KubernetesClient } from '../../clients/kubernetes/client.ts'
 import { adviseOnNamespace, defaultNamespace, namespaceExists } from '../../kubernetes/namespaces.ts'
 import { checkNamespace, leaseNameOf } from '../../kubernetes/codec/lease-name.ts'
-import { aboutDefault, askRightsOn, type ElectionKind, type Rights } from '../../kubernetes/rights.ts'
+import { defaultNamespaceHint, askRightsOn, type ElectionKind, type KubernetesRights } from '../../kubernetes/rights.ts'
 import { inCluster } from '../../clients/kubernetes/credentials/service-account.ts'
 import type { CallOptions, ListOptions, ListPage } from '../../engine/lease-store.ts'
-import { relayedRecordOf } from '../../multicluster/answers.ts'
+import { candidateRecord } from '../../multicluster/protocol/answer-codec.ts'
 import { kubernetesResources } from '../../multicluster/kubernetes-resources.ts'
-import { readResource } from '../../multicluster/read-resource.ts'
+import { readResource } from '../../multicluster/protocol/resource-codec.ts'
 import { relayedStore } from '../../multicluster/relayed-store.ts'
-import { resourceType, type MultiClusterLease } from '../../multicluster/resource.ts'
+import { resourceType, type MultiClusterLease } from '../../multicluster/protocol/resource-types.ts'
 import { checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import { listPage, pageOf } from '../../store-kit/list.ts'
-
-// For controllers of these resources. Candidates do not need these exports.
-export { clientOf } from '../../clients/kubernetes/credentials/any-client.ts'
-export { postEvent, type KubernetesEvent } from '../../kubernetes/post-event.ts'
-export { keepWatching, type KeepWatchingOptions } from '../../multicluster/keep-watching.ts'
-export { kubernetesResources } from '../../multicluster/kubernetes-resources.ts'
-export {
-  resourceType,
-  type Condition,
-  type ConditionType,
-  type MultiClusterAnswer,
-  type MultiClusterLease,
-  type MultiClusterLeaseSpec,
-  type MultiClusterLeaseStatus,
-  type MultiClusterRequest,
-  type RelayedRecord,
-  type RequestClaim,
-  type RequestVerb,
-} from '../../multicluster/resource.ts'
-export type {
-  Patch,
-  ResourceChange,
-  ResourceKey,
-  Resources,
-  ResourceScope,
-  SpecPatch,
-  StatusPatch,
-} from '../../multicluster/resources.ts'
 
 /** Options of {@link multiclusterStore}. None is needed in a pod. */
 export interface MulticlusterStoreOptions {
@@ -58,21 +35,24 @@ export interface MulticlusterStoreOptions {
   readonly clock?: Clock | undefined
 }
 
-/** What a caller may do with the MultiClusterLease of one election. */
-export type MulticlusterRights = Rights<'patch'>
+/** The caller's permissions on the MultiClusterLease of one election. */
+export type MulticlusterRights = KubernetesRights<'patch'>
 
 /** A store whose elections span clusters, using the MultiClusterLeases of one namespace in each cluster. */
 export interface MulticlusterStore extends InspectableStore {
   readonly namespace: string
   /** Whether the namespace exists. Undefined if the caller may not ask. */
   namespaceExists(options: CallOptions): Promise<boolean | undefined>
-  /** What the API server lets the caller do with an election's MultiClusterLease. Undefined if it does not say. */
+  /**
+   * The caller's permissions on an election's MultiClusterLease, according to the API server. Undefined if it does not
+   * say.
+   */
   rights(election: string, options: CallOptions): Promise<MulticlusterRights | undefined>
 }
 
 const names: OptionNames<MulticlusterStoreOptions> = { client: true, namespace: true, clock: true }
 const kind: ElectionKind<'patch'> = { ...resourceType, write: 'patch', manifests: 'deploy/multicluster/candidate' }
-/** Limits how many elections a process checks its rights for, in case it campaigns for many elections in turn. */
+/** Limits for how many elections a process checks its permissions, in case it campaigns for many elections in turn. */
 const mostExamined = 10
 
 /**
@@ -92,7 +72,7 @@ export function multiclusterStore(options: MulticlusterStoreOptions = {}): Multi
   const client = options.client === undefined ? inCluster() : clientOf(options.client)
   if (options.namespace === undefined)
     adviseOnNamespace(client, 'namespace', { across: 'MultiCluster', scheme: 'multicluster' })
-  const question = options.namespace === undefined ? aboutDefault(namespace) : ''
+  const question = options.namespace === undefined ? defaultNamespaceHint(namespace) : ''
   const { resources, ...lock } = relayedStore(kubernetesResources(client, clock), namespace, clock)
   const rights = (election: string, call: CallOptions) =>
     askRightsOn(kind, client, { namespace, name: leaseNameOf(election) }, question, call)
@@ -136,7 +116,7 @@ async function listResources(
   const next = isObject(metadata) && typeof metadata['continue'] === 'string' ? metadata['continue'] : ''
   return listPage(items, next || undefined, (item: unknown) => {
     const { name = '', election = name, status } = readResource(item) ?? {}
-    return status?.record && relayedRecordOf(election, status.record)
+    return status?.record && candidateRecord(election, status.record)
   })
 }
 

@@ -1,18 +1,18 @@
 import { invalidOption, optionError } from '../../common/errors.ts'
-import type { Bound } from '../../clients/http/bound.ts'
+import type { CallBound } from '../../common/call-bound.ts'
 import { isUsableAfter } from './failures.ts'
-import { standing, unreleased } from './commit-check.ts'
+import { standing, checkReplicated } from './commit-check.ts'
 import type { Statement } from './statements.ts'
 
 /** A row as clients return it. The store's statements return every column as text. */
 export type PostgresRow = { readonly [column: string]: unknown }
 
-/** What clients return: an object with the rows, or the rows themselves. */
+/** The result of a client: an object with the rows, or the rows themselves. */
 export type PostgresRows = { readonly rows: readonly PostgresRow[] } | readonly PostgresRow[]
 
 /**
- * Anything that runs a statement with `$1`, `$2`, ... in it: `Client` and `Pool` of `pg`, Neon, PGlite, or a three-line
- * adapter.
+ * Anything that runs a statement with parameters such as `$1` and `$2`: `Client` and `Pool` of `pg`, Neon, PGlite, or a
+ * three-line adapter.
  */
 export interface PostgresQueryClient {
   query(text: string, values: (string | null)[]): PromiseLike<PostgresRows>
@@ -26,7 +26,10 @@ export interface PostgresSqlClient {
 /** The types that {@link postgresStore} accepts as its client. */
 export type PostgresClient = PostgresQueryClient | PostgresSqlClient
 
-/** What the store needs from a pool, so that no later call gets a connection on which an earlier one still hangs. */
+/**
+ * The part of a pool that the store needs, so that no later call gets a connection on which an earlier call still
+ * hangs.
+ */
 interface Pool {
   readonly options?: { readonly max?: unknown }
   connect(): Promise<PooledConnection>
@@ -38,14 +41,11 @@ interface PooledConnection extends PostgresQueryClient {
   off(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/**
- * Runs one statement, until its bound ends at the latest. If `check` throws, the connection is treated like a broken
- * one.
- */
+/** Runs one statement, and rejects if `bound` ends first. If `check` throws, the connection is treated as broken. */
 export type Run = (
   statement: Statement,
   values: (string | null)[],
-  bound: Bound,
+  bound: CallBound,
   check?: (rows: readonly PostgresRow[]) => void,
 ) => Promise<readonly PostgresRow[]>
 
@@ -54,7 +54,7 @@ export function runOn(client: PostgresClient): Run {
   if (isPool(client)) return (...call) => runOnPool(client, ...call)
   const sender = senderOf(client)
   // A client that has `connect` is a single connection.
-  const send: Send = 'connect' in client ? inTurn(sender) : sender
+  const send: Send = 'connect' in client ? sequentially(sender) : sender
   return async (statement, values, bound, check) => {
     checkConnected(client)
     const rows = await bound.race(send(statement, values, bound))
@@ -67,13 +67,17 @@ export function runOn(client: PostgresClient): Run {
 export type Sender = (statement: Statement, values: (string | null)[]) => Promise<readonly PostgresRow[]>
 
 /** Sends a statement to a client, unless its caller no longer waits for it. */
-export type Send = (statement: Statement, values: (string | null)[], bound: Bound) => Promise<readonly PostgresRow[]>
+export type Send = (
+  statement: Statement,
+  values: (string | null)[],
+  bound: CallBound,
+) => Promise<readonly PostgresRow[]>
 
 /**
- * Sends statements one after another, as a single connection needs. A statement that was abandoned while queued is
- * never sent.
+ * Sends statements one after another, because a single connection requires it. A statement that was abandoned while
+ * queued is never sent.
  */
-export function inTurn(sender: Sender): Send {
+export function sequentially(sender: Sender): Send {
   let last: Promise<unknown> = Promise.resolve()
   return (statement, values, bound) => {
     const answer = last.then(() => {
@@ -87,21 +91,22 @@ export function inTurn(sender: Sender): Send {
 
 /** The default sender, without prepared statements. */
 export function senderOf(client: PostgresClient): Sender {
-  // Neon's client has an `unsafe` too, with another meaning.
+  // Neon's client also has an `unsafe`, with another meaning.
   if ('query' in client) {
     const look = (text: string) => client.query(text, [])
     return async ({ text }, values) => standing(client, () => client.query(text, values), look)
   }
-  return async ({ text }, values) => unreleased(await client.unsafe(text, values), (look) => client.unsafe(look, []))
+  return async ({ text }, values) =>
+    checkReplicated(await client.unsafe(text, values), (look) => client.unsafe(look, []))
 }
 
 /** Throws if the value cannot run statements. */
 export function checkClient(client: unknown): asserts client is PostgresClient {
   const holder = (typeof client === 'object' && client !== null) || typeof client === 'function'
   if (holder && ['query', 'unsafe'].some((method) => typeof Reflect.get(client, method) === 'function')) return
-  const kinds = 'a Pool or Client of "pg", the sql of "postgres", or anything with query(text, values)'
+  const kinds = 'a Pool or Client from "pg", the sql from "postgres", or anything with query(text, values)'
   if (client === undefined) {
-    throw optionError({ option: 'client' }, `postgresStore() needs option "client", ${kinds}, or option "connect".`)
+    throw optionError({ option: 'client' }, `postgresStore() needs option "client" (${kinds}) or option "connect".`)
   }
   const byUrl = typeof client === 'string' ? ': use new Pool({ connectionString: url }) or openStore(url)' : ''
   throw invalidOption('client', client, `it must be ${kinds}${byUrl}`)
@@ -124,7 +129,7 @@ async function runOnPool(
   pool: Pool,
   { text }: Statement,
   values: (string | null)[],
-  bound: Bound,
+  bound: CallBound,
   check?: (rows: readonly PostgresRow[]) => void,
 ): Promise<readonly PostgresRow[]> {
   const connecting = pool.connect()
@@ -151,7 +156,7 @@ async function runOnPool(
     check?.(rows)
     return rows
   } catch (error) {
-    // Let the pool close it: the next call must not wait behind this one, nor reach the same server.
+    // Let the pool close the connection. The next call must neither wait behind this one nor reach the same server.
     if (!isUsableAfter(error)) broken ??= error instanceof Error ? error : new Error(String(error))
     throw error
   } finally {

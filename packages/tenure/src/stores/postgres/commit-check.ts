@@ -21,37 +21,37 @@ interface Noticing {
  *   of `pg` know whether a transaction is open.
  * - A commit whose wait for a synchronous standby was canceled is visible, but a failover can lose it. The server
  *   confirms the commit with only a warning, which clients of `pg` forward before the answer.
- * - A commit was released from that wait because `synchronous_standby_names` was emptied. See {@link unreleased}.
+ * - A commit was released from that wait because `synchronous_standby_names` was emptied. See {@link checkReplicated}.
  */
 export async function standing(
   client: object,
   ask: () => PromiseLike<PostgresRows>,
-  look: Look,
+  look: PlainQuery,
 ): Promise<readonly PostgresRow[]> {
   let cancelled: string | undefined
   const listener = (notice: Notice) => {
     if (isCancelledWait(notice)) cancelled = notice.code
   }
-  if (!isNoticing(client)) return unreleased(committed(client, await ask()), look)
+  if (!isNoticing(client)) return checkReplicated(committed(client, await ask()), look)
   client.on('notice', listener)
   try {
     const answer = committed(client, await ask())
     if (cancelled !== undefined) throw notWaitedFor(cancelled)
-    return await unreleased(answer, look)
+    return await checkReplicated(answer, look)
   } finally {
     client.off('notice', listener)
   }
 }
 
 /** Sends a statement without parameters, on the same connection if the client has only one. */
-export type Look = (text: string) => PromiseLike<PostgresRows>
+export type PlainQuery = (text: string) => PromiseLike<PostgresRows>
 
 /**
  * Returns the rows once it is certain that the commit was not released from its wait for a standby. The server confirms
  * such a commit as if the standby had it. Costs one more round trip, only for writes and only if the server waits for a
  * standby.
  */
-export async function unreleased(answer: PostgresRows, look: Look): Promise<readonly PostgresRow[]> {
+export async function checkReplicated(answer: PostgresRows, look: PlainQuery): Promise<readonly PostgresRow[]> {
   const rows = rowsOf(answer)
   const before: unknown = rows[0]?.['waited']
   if (typeof before !== 'string') return rows
@@ -82,13 +82,13 @@ function committed(client: object, answer: PostgresRows): PostgresRows {
   const status: unknown = typeof ask === 'function' ? ask.call(client) : undefined
   if (status !== 'T' && status !== 'E') return answer
   const text =
-    'Other code opened a transaction on the connection of the store, so its grants could be rolled back. Pass a Pool to the store, or a connection that nothing else uses.'
+    "Other code opened a transaction on the store's connection, so its grants could be rolled back. Pass a Pool to the store, or a connection that nothing else uses."
   throw new TenureError('UNSAFE_SETTINGS', text, { retryable: true })
 }
 
 function released(): TenureError {
   const text =
-    'The configuration of PostgreSQL was reloaded while this write waited for its standby, which can end that wait early. A failover could lose this write, so its outcome is unknown.'
+    "PostgreSQL's configuration was reloaded while this write waited for its standby, which can end that wait early. A failover could lose this write, so its outcome is unknown."
   return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
 }
 

@@ -9,7 +9,7 @@ import { defaultTable } from './schema.ts'
 import type { PostgresNotifyingClient } from './session.ts'
 
 /** The part of the package `pg` that is used. */
-interface Driver {
+interface PostgresDriver {
   readonly Client: new (config: object) => DriverClient
 }
 
@@ -28,22 +28,22 @@ const parameters =
  * Parameters of PostgreSQL's own programs that the client ignores and hosting providers put into URLs. None of them
  * selects a server or database.
  */
-const leftAside =
+const ignoredParameters =
   'channel_binding connect_timeout target_session_attrs tcp_user_timeout keepalives keepalives_idle keepalives_interval keepalives_count'.split(
     ' ',
   )
 
 /**
- * Returns the table that a URL names, and a function that opens connections. What the URL omits comes from PostgreSQL's
- * environment variables, such as PGPASSWORD and PGSSLMODE.
+ * Returns the table that a URL names, and a function that opens connections. Parts that the URL omits come from
+ * PostgreSQL's environment variables, such as PGPASSWORD and PGSSLMODE.
  */
 export async function connectionTo(url: URL, environment: Environment) {
   checkParameters(url)
-  const { Client } = (await loadDriver('pg')) as Driver
+  const { Client } = (await loadDriver('pg')) as PostgresDriver
   const table = url.searchParams.get('table') ?? undefined
   const connect = async () => {
     const password = passwordFor(url, environment)
-    const connectionString = completed(url, password.text, environment)
+    const connectionString = withEnvironment(url, password.text, environment)
     const client = new Client({
       connectionString,
       connectionTimeoutMillis,
@@ -57,7 +57,7 @@ export async function connectionTo(url: URL, environment: Environment) {
     } catch (error) {
       // Otherwise the server would wait for the rest of an abandoned login.
       void client.end?.().catch(() => {})
-      throw naming(password.source, failureOf(error, table ?? defaultTable))
+      throw withPasswordSource(password.source, failureOf(error, table ?? defaultTable))
     }
     return client
   }
@@ -70,7 +70,7 @@ export async function connectionTo(url: URL, environment: Environment) {
  */
 function checkParameters({ searchParams, hash }: URL): void {
   const names = [...searchParams.keys()]
-  const unknown = names.find((name) => ![...parameters, ...leftAside].includes(name))
+  const unknown = names.find((name) => ![...parameters, ...ignoredParameters].includes(name))
   if (unknown !== undefined) {
     const meant = nearest(unknown, parameters)
     const advice = meant === undefined ? `It takes ${parameters.join(', ')}.` : `Did you mean "${meant}"?`
@@ -81,8 +81,8 @@ function checkParameters({ searchParams, hash }: URL): void {
   if (hash !== '') throw optionError({ option: 'store', rule: 'has a "#", which must be "%23" in a URL' })
 }
 
-/** Adds where a rejected password came from, because there may be several sources. */
-function naming(source: string, error: Error): Error {
+/** Adds the source of a rejected password, because there may be several sources. */
+function withPasswordSource(source: string, error: Error): Error {
   // A missing permission does not depend on the password.
   const isRefused = isTenureError(error) && error.code === 'UNAUTHORIZED' && error.option === undefined
   if (!isRefused || source === '') return error
@@ -90,10 +90,11 @@ function naming(source: string, error: Error): Error {
 }
 
 /**
- * Fills in the URL from the environment. The client reads the variables of this process by itself, but neither Tenure's
- * own nor another environment. Called for every connection, because passwords and certificates are rotated.
+ * Fills in the URL from the environment. The client reads PostgreSQL's variables of this process by itself, but neither
+ * Tenure's own variables nor another environment. Called for every connection, because passwords and certificates are
+ * rotated.
  */
-function completed(url: URL, password: string, environment: Environment): string {
+function withEnvironment(url: URL, password: string, environment: Environment): string {
   const whole = new URL(url)
   whole.searchParams.delete('table')
   if (whole.username === '') whole.username = encodeURIComponent(environment['TENURE_STORE_USER'] ?? '')
@@ -110,7 +111,7 @@ function completed(url: URL, password: string, environment: Environment): string
 
 interface Password {
   readonly text: string
-  /** Empty if there is no password. */
+  /** Where the password comes from, for messages. Empty if there is no password. */
   readonly source: string
 }
 

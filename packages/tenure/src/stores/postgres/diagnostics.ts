@@ -2,7 +2,7 @@ import { countReplicas } from '@tenure/internal/postgres-replicas'
 import type { Finding } from '../../store-kit/diagnostics.ts'
 import type { PostgresRow } from './client.ts'
 
-/** Settings that decide what a crash or a failover can lose. */
+/** Settings that determine what a crash or a failover can lose. */
 export const inspection = `
   select current_setting('synchronous_commit') as sync, current_setting('fsync') as fsync,
     current_setting('full_page_writes') as pages, current_setting('synchronous_standby_names') as standbys,

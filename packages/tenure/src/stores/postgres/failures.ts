@@ -5,13 +5,13 @@ import { foreignTable } from './schema.ts'
 /** SQLSTATEs for a statement that was rolled back because it conflicted with another one. */
 const undone = new Set(['40001', '40P01'])
 
-/** True if a write certainly did not happen because another one was faster. */
+/** True if a write certainly did not happen because another write was faster. */
 export function isOvertaken(error: unknown): boolean {
   return undone.has(stateOf(error))
 }
 
 /** True if a write certainly did not happen because it waited too long for a lock. */
-export function isLockedOut(error: unknown): boolean {
+export function isLockTimeout(error: unknown): boolean {
   return stateOf(error) === '55P03'
 }
 
@@ -21,7 +21,7 @@ export function isMissingTable(error: unknown): boolean {
 }
 
 /** True if the role lacks a permission. */
-export function isForbidden(error: unknown): boolean {
+export function isPermissionDenied(error: unknown): boolean {
   return stateOf(error) === '42501'
 }
 
@@ -49,12 +49,12 @@ export function stateOf(error: unknown): string {
   return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : ''
 }
 
-/** Advice to use `postgresSchema()` with the arguments `given`. `rule` says what its statements are for. */
-export function bySchema(given: '' | '{ role }', rule: string) {
+/** Advice to use `postgresSchema()` with the arguments `given`. `rule` says when its statements are needed. */
+export function schemaAdvice(given: '' | '{ role }', rule: string) {
   return { option: 'createTable', rule, advice: `postgresSchema(${given}) returns the ${rule}` }
 }
 
-interface Known {
+interface KnownPostgresFailure {
   readonly code: ErrorCode
   readonly retryable: boolean
   readonly text: (table: string) => string
@@ -64,8 +64,8 @@ interface Known {
 const isNotTenures = (table: string) =>
   `The table "${table}", or one of its companion tables, was not created by Tenure, or was created by an incompatible version. Set the option "table" to another name (in a URL: ?table=NAME)`
 
-/** Errors that need more explanation than the server gives. A full SQLSTATE takes precedence over its class. */
-const known: Readonly<Record<string, Known>> = {
+/** Errors that need more explanation than the server provides. A full SQLSTATE takes precedence over its class. */
+const known: Readonly<Record<string, KnownPostgresFailure>> = {
   '08': unavailable('The connection to PostgreSQL broke'),
   '25': unavailable('A transaction was left open on this connection'),
   '25006': unavailable(
@@ -83,36 +83,36 @@ const known: Readonly<Record<string, Known>> = {
     code: 'UNAUTHORIZED',
     retryable: false,
     text: (table) => `The role lacks a permission on the table "${table}"`,
-    details: bySchema('{ role }', 'statements that grant it'),
+    details: schemaAdvice('{ role }', 'statements that grant it'),
   },
   '42703': { code: 'RECORD_INVALID', retryable: false, text: isNotTenures },
   '42P01': {
     code: 'NOT_FOUND',
     retryable: true,
     text: (table) => `The table "${table}", or one of its companion tables, does not exist`,
-    details: bySchema('', 'statements that create it'),
+    details: schemaAdvice('', 'statements that create it'),
   },
-  '53100': unavailable('The disk of the PostgreSQL server is full'),
+  '53100': unavailable("The PostgreSQL server's disk is full"),
   '53300': unavailable('PostgreSQL has reached its connection limit'),
   '55P03': { code: 'TIMEOUT', retryable: true, text: () => 'Another session holds a lock that this call needs' },
   '57014': { code: 'TIMEOUT', retryable: true, text: () => 'PostgreSQL canceled the statement' },
   [foreignTable]: { code: 'RECORD_INVALID', retryable: false, text: isNotTenures },
 }
 
-function unavailable(text: string): Known {
+function unavailable(text: string): KnownPostgresFailure {
   return { code: 'BACKEND_UNAVAILABLE', retryable: true, text: () => text }
 }
 
-/** What the client or the server reports when no password was provided. */
+/** The errors from the client or the server when no password was provided. */
 const noPassword = /^SASL: .*client password must be|^empty password returned by client/
 
 const passwordMissing =
   'PostgreSQL requires a password, but none is set. Set it in the URL, in TENURE_STORE_PASSWORD or PGPASSWORD, or in the client.'
 
-/** Converts an error of the client to a library error that says what to do. */
+/** Converts an error from the client to a library error that says what to do. */
 export function failureOf(error: unknown, table: string): Error {
   if (isTenureError(error)) return error
-  // The abort of the caller's own signal.
+  // The caller's own signal aborted.
   if (error instanceof Error && error.name === 'AbortError') return error
   const own = messageOf(error).trim() || 'no reason given'
   if (noPassword.test(own)) return new TenureError('UNAUTHORIZED', passwordMissing, { cause: error })

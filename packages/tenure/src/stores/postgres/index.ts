@@ -7,7 +7,8 @@ import { messageOf } from '@tenure/internal/message'
 import { lockMsWithin } from '@tenure/internal/postgres-waits'
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { invalidOption, show, TenureError } from '../../common/errors.ts'
-import { Bound } from '../../clients/http/bound.ts'
+import { Bound } from '@tenure/internal/bound'
+import { isLeaseDuration, isTerm } from '@tenure/internal/field-reader'
 import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../../engine/lease-store.ts'
 import { checkBoolean, checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
@@ -15,25 +16,23 @@ import { withBound } from '../../store-kit/call-deadline.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
 import { checkClient, runOn, type PostgresClient, type PostgresRow, type Run } from './client.ts'
-import { bySchema, failureOf, isForbidden, isLockedOut, isMissingTable, isOvertaken } from './failures.ts'
+import { schemaAdvice, failureOf, isPermissionDenied, isLockTimeout, isMissingTable, isOvertaken } from './failures.ts'
 import { findingsOf, inspection } from './diagnostics.ts'
 import { LatestNotification } from './latest-notification.ts'
 import { namesOf, type TableNames } from './names.ts'
 import { creation, defaultTable, tableFormat } from './schema.ts'
-import { connection, everything, Session, type PostgresConnection } from './session.ts'
+import { connection, readAllPayload, PostgresSession, type PostgresListenClient } from './session.ts'
 import { prepared, statementsFor, type Statement, type Statements } from './statements.ts'
 import { counterOf, uniqueIn, versionOf } from './version.ts'
 import { encodeRecord, recordOf, unusable } from '../../store-kit/record.ts'
 import type { Current, RecordDraft } from '../../store-kit/rules.ts'
-import { silenceOf } from '../../store-kit/watch-timeout.ts'
+import { watchTimeoutMs } from '../../store-kit/watch-timeout.ts'
 import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
 
-export type { Finding } from '../../store-kit/diagnostics.ts'
+export type { InspectableStore } from '../../store-kit/diagnostics.ts'
 export type { PostgresClient, PostgresQueryClient, PostgresRow, PostgresRows, PostgresSqlClient } from './client.ts'
-// Used by the election service for its own data. Candidates do not need it.
-export { openPostgresStatements, type PostgresStatements } from './run-statements.ts'
 export { postgresSchema, type PostgresSchemaOptions } from './schema.ts'
-export type { PostgresConnection, PostgresListeningSql, PostgresNotifyingClient } from './session.ts'
+export type { PostgresListenClient, PostgresListeningSql, PostgresNotifyingClient } from './session.ts'
 
 /** Options of {@link postgresStore}. `client`, `connect`, or both are required. */
 export interface PostgresStoreOptions {
@@ -43,7 +42,7 @@ export interface PostgresStoreOptions {
    * Opens a connection for this store alone. With it, the store receives notifications, and no renewal waits for an
    * exhausted pool. Without it, standbys poll.
    */
-  readonly connect?: (() => PromiseLike<PostgresConnection>) | undefined
+  readonly connect?: (() => PromiseLike<PostgresListenClient>) | undefined
   /** The table for the records: `table`, which is in schema `public`, or `schema.table`. Default: `tenure_leases`. */
   readonly table?: string | undefined
   /**
@@ -52,9 +51,9 @@ export interface PostgresStoreOptions {
    */
   readonly createTable?: boolean | undefined
   /**
-   * Lets the server's clock judge whether a lease has expired, for a faster first takeover after a start. If that clock
-   * is then set forward while a candidate leads, two candidates lead at once. Default: false, the candidates observe
-   * expiry.
+   * Lets the server's clock decide whether a lease has expired, for a faster first takeover after a start. If that
+   * clock is then set forward while a candidate leads, two candidates lead at once. Default: false. The candidates then
+   * observe expiry.
    */
   readonly trustServerClock?: boolean | undefined
   readonly clock?: Clock | undefined
@@ -98,15 +97,15 @@ export function postgresStore(options: PostgresStoreOptions): InspectableStore {
   }
   if (client !== undefined || connect === undefined) checkClient(client)
   const { clock = systemClock } = options
-  const session = connect && new Session(() => connection(connect, client), clock)
+  const session = connect && new PostgresSession(() => connection(connect, client), clock)
   const run = session ? session.run : runOn(client as PostgresClient)
   const server = new PostgresServer({ run, session, clock, names: namesOf(table), createTable, trustServerClock })
   return { ...swapStore(server, clock), inspect: (call) => server.inspect(call) }
 }
 
-interface Parts {
+interface PostgresParts {
   readonly run: Run
-  readonly session: Session | undefined
+  readonly session: PostgresSession | undefined
   readonly clock: Clock
   readonly names: TableNames
   readonly createTable: boolean
@@ -119,16 +118,16 @@ interface Kept {
   readonly leaseMs: number
 }
 
-interface Found extends Current {
+interface FoundRow extends Current {
   /** Undefined if the state comes from a notification, which contains only the record. */
   readonly kept: Kept | undefined
 }
 
-class PostgresServer implements SwapServer<Found> {
+class PostgresServer implements SwapServer<FoundRow> {
   readonly expiry: LeaseStore['expiry']
-  readonly nothing: Found = { record: undefined, highestTerm: 0, remainingMs: undefined, kept: undefined }
-  readonly watch?: NonNullable<SwapServer<Found>['watch']>
-  readonly #parts: Parts
+  readonly nothing: FoundRow = { record: undefined, highestTerm: 0, remainingMs: undefined, kept: undefined }
+  readonly watch?: NonNullable<SwapServer<FoundRow>['watch']>
+  readonly #parts: PostgresParts
   readonly #statements: Statements
   #channel: string | undefined
   /**
@@ -139,7 +138,7 @@ class PostgresServer implements SwapServer<Found> {
   /** Watches that wait for the tables. */
   readonly #onCreated = new Set<() => void>()
 
-  constructor(parts: Parts) {
+  constructor(parts: PostgresParts) {
     this.#parts = parts
     this.#statements = statementsFor(parts.names)
     this.expiry = parts.trustServerClock ? 'own-clock' : 'observed'
@@ -147,7 +146,7 @@ class PostgresServer implements SwapServer<Found> {
     if (session) this.watch = (election, call) => this.#watch(session, election, call)
   }
 
-  find(election: string, call: CallOptions): Promise<Found> {
+  find(election: string, call: CallOptions): Promise<FoundRow> {
     return this.#bounded(call, async (bound) => {
       if ((await this.#look(bound)) === undefined) return this.nothing
       for (;;) {
@@ -158,7 +157,7 @@ class PostgresServer implements SwapServer<Found> {
     })
   }
 
-  async swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>> {
+  async swap(election: string, over: FoundRow, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<FoundRow>> {
     const { clock, trustServerClock } = this.#parts
     const leaseMs = draft.leaseDurationMs
     const text = encodeRecord(draft, () => clock.randomId())
@@ -185,13 +184,13 @@ class PostgresServer implements SwapServer<Found> {
         return { ok: true, found: { record, highestTerm, remainingMs, lastDurationMs: leaseMs, kept } }
       } catch (error) {
         if (isOvertaken(error)) return { ok: false }
-        if (!isLockedOut(error)) this.#unsettled.add(election)
+        if (!isLockTimeout(error)) this.#unsettled.add(election)
         throw error
       }
     })
   }
 
-  remove(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean> {
+  remove(election: string, over: FoundRow, withTerm: boolean, call: CallOptions): Promise<boolean> {
     const { forget, forgetTerm } = this.#statements
     const { version = '' } = over.record ?? {}
     const seen = { election, version: counterOf(version), unique: uniqueIn(version), highestTerm: over.highestTerm }
@@ -221,32 +220,38 @@ class PostgresServer implements SwapServer<Found> {
     await this.#parts.session?.close()
   }
 
-  async *#watch(session: Session, election: string, call: CallOptions): AsyncGenerator<Found, void, undefined> {
+  async *#watch(
+    session: PostgresSession,
+    election: string,
+    call: CallOptions,
+  ): AsyncGenerator<FoundRow, void, undefined> {
     const { clock } = this.#parts
-    const mailbox = new LatestNotification(election)
-    const lookAgain = () => mailbox.put(everything)
+    const notifications = new LatestNotification(election)
+    const lookAgain = () => notifications.put(readAllPayload)
     const bound = new Bound(call.signal)
     const look = { signal: call.signal, timeoutMs: lookMs }
     let end = (): void => undefined
     try {
       if (call.signal.aborted) return
-      bound.onEnd(() => mailbox.put(undefined))
+      bound.onEnd(() => notifications.put(undefined))
       this.#onCreated.add(lookAgain)
       const findChannel = () => this.#bounded(look, (within) => this.#look(within))
       let channel = await findChannel()
       const wasMissing = channel === undefined
       if (wasMissing) yield this.nothing
       while (channel === undefined) {
-        if ((await mailbox.next(absentMs, clock)) === 'closed') return
+        if ((await notifications.next(absentMs, clock)) === 'closed') return
         channel = await findChannel()
       }
       const known = channel
-      end = await this.#bounded(look, (within) => session.listen(known, (payload) => mailbox.put(payload), within))
+      end = await this.#bounded(look, (within) =>
+        session.listen(known, (payload) => notifications.put(payload), within),
+      )
       let found = await this.find(election, look)
       if (!wasMissing || found.record) yield found
-      // Tables that were dropped and recreated have a new channel. The watch ends then, so that a new one begins.
+      // Tables that were dropped and recreated have a new channel. The watch then ends, so that a new one begins.
       while (this.#channel === channel) {
-        const news = await mailbox.next(silenceOf(found.record), clock)
+        const news = await notifications.next(watchTimeoutMs(found.record), clock)
         if (news === 'closed') return
         const isRead = news === 'look'
         const seen = isRead ? await this.find(election, look) : this.#heard(election, news)
@@ -265,14 +270,14 @@ class PostgresServer implements SwapServer<Found> {
     }
   }
 
-  /** The state that a notification contains. It cannot show how much of the lease is left on the server. */
-  #heard(election: string, { version, text }: { version: string; text: string }): Found {
+  /** The state that a notification contains. It cannot show the time left on the lease by the server's clock. */
+  #heard(election: string, { version, text }: { version: string; text: string }): FoundRow {
     const record = recordOf(election, text, versionOf(version, text))
     const remainingMs = this.#parts.trustServerClock ? (record.released ? 0 : record.leaseDurationMs) : undefined
     return { record, highestTerm: record.term, remainingMs, kept: undefined }
   }
 
-  #statementFor({ record, kept }: Found, draft: RecordDraft): Statement {
+  #statementFor({ record, kept }: FoundRow, draft: RecordDraft): Statement {
     const { renew, take, first, again } = this.#statements
     if (!record) return kept ? again : first
     const stays = kept?.term === draft.term && kept.leaseMs === draft.leaseDurationMs
@@ -300,7 +305,7 @@ class PostgresServer implements SwapServer<Found> {
     return isConfirmed
   }
 
-  #foundOf(election: string, row: PostgresRow): Found {
+  #foundOf(election: string, row: PostgresRow): FoundRow {
     const record = typeof row['version'] === 'string' ? recordIn(election, row) : undefined
     const kept = keptIn(election, row)
     const highestTerm = Math.max(record?.term ?? 0, kept?.term ?? 0)
@@ -337,7 +342,8 @@ class PostgresServer implements SwapServer<Found> {
   async #look(bound: Bound): Promise<string | undefined> {
     let channel = this.#channel ?? (await this.#lookNow(bound))
     if (channel === undefined && (await this.#exists(bound))) {
-      // All tables are created in one step. So they were created since the first check, or one of them was dropped.
+      // All tables are created in one step. So either they were created since the first check, or one of them was
+      // dropped.
       channel = await this.#lookNow(bound)
       // If only another table is missing, the store cannot know whether the election has a leader.
       if (channel === undefined) throw isIncomplete(this.#parts.names.table)
@@ -374,7 +380,7 @@ class PostgresServer implements SwapServer<Found> {
     try {
       await run(prepared(creation(names, lockMsOf(bound))), [], bound)
     } catch (error) {
-      throw isForbidden(error) ? mayNotCreate(names, error) : error
+      throw isPermissionDenied(error) ? mayNotCreate(names, error) : error
     }
     const channel = await this.#lookNow(bound)
     if (channel === undefined) throw isIncomplete(names.table)
@@ -400,11 +406,13 @@ class PostgresServer implements SwapServer<Found> {
  * lock held for more than a second belongs to a commit that hangs, and each retry in the meantime would add a backend.
  */
 function lockMsOf({ leftMs }: Bound): number {
-  return Math.min(lockMsWithin(leftMs?.()), longestLockMs)
+  return Math.min(lockMsWithin(leftMs), longestLockMs)
 }
 
-/** How a lease was judged on the server's clock. The server checks this again when it writes. */
-function judgedAs({ record, remainingMs }: Found): 'held' | 'over' | 'free' {
+/**
+ * The state of a lease by the server's clock, on which the decision relies. The server checks it again when it writes.
+ */
+function judgedAs({ record, remainingMs }: FoundRow): 'held' | 'over' | 'free' {
   if (remainingMs === undefined || record?.released) return 'free'
   return remainingMs > 0 ? 'held' : 'over'
 }
@@ -425,12 +433,12 @@ function recordIn(election: string, row: PostgresRow): LeaseRecord {
 function keptIn(election: string, { term, duration: leaseMs }: PostgresRow): Kept | undefined {
   if (term === null || term === undefined) return undefined
   const kept = { term: Number(term), leaseMs: Number(leaseMs) }
-  if (Number.isSafeInteger(kept.term) && kept.leaseMs > 0) return kept
+  if (isTerm(kept.term, 0) && isLeaseDuration(kept.leaseMs)) return kept
   throw unusable(election, `its highest term is stored as ${show(term)} with a lease of ${show(leaseMs)} ms`)
 }
 
 /**
- * Validates the channel, because it is inserted into a statement: the owner of the tables must not be able to run
+ * Validates the channel, because it is inserted into a statement. Otherwise the owner of the tables could run
  * statements as the roles that use them.
  */
 function channelIn({ channel }: PostgresRow, { table }: TableNames): string {
@@ -459,13 +467,13 @@ function isTooOld(server: unknown): TenureError {
 }
 
 function mayNotCreate({ table, schema }: TableNames, cause: unknown): TenureError {
-  const details = bySchema('{ role }', 'statements that create it and grant the role access')
+  const details = schemaAdvice('{ role }', 'statements that create it and grant the role access')
   const text = `The table "${table}", or one of its companion tables, does not exist, and the role may not create it in schema "${schema}": ${messageOf(cause)}. ${details.advice}. Alternatively, use a schema that the role owns, with the option "table" (in a URL: ?table=SCHEMA.NAME).`
   return new TenureError('UNAUTHORIZED', text, { cause, ...details })
 }
 
 function isIncomplete(table: string): TenureError {
-  const details = bySchema('', 'statements that complete them')
+  const details = schemaAdvice('', 'statements that complete them')
   const text = `One of the companion tables of "${table}" is missing, or is empty when it must not be. A claim completes them, unless "createTable" is false. ${details.advice}.`
   return new TenureError('NOT_FOUND', text, { retryable: true, ...details })
 }

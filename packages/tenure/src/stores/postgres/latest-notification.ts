@@ -1,14 +1,16 @@
+import { AsyncQueue } from '@tenure/internal/async-queue'
 import type { Clock } from '../../common/clock.ts'
-import { everything } from './session.ts'
+import { readAllPayload } from './session.ts'
 
-/** The content of a notification: a record, a request to read the state, or the fact that no more will arrive. */
-export type News = { readonly version: string; readonly text: string } | 'look' | 'closed'
+/**
+ * The content of a notification: a record, a request to read the state, or the information that no more will arrive.
+ */
+export type PostgresNotification = { readonly version: string; readonly text: string } | 'look' | 'closed'
 
 /** Holds the newest notification about one election until it is read. */
 export class LatestNotification {
   readonly #election: string
-  #news: News | undefined
-  #wake: (() => void) | undefined
+  readonly #news = new AsyncQueue<Exclude<PostgresNotification, 'closed'>>('latest')
 
   constructor(election: string) {
     this.#election = election
@@ -16,29 +18,20 @@ export class LatestNotification {
 
   put(payload: string | undefined): void {
     const news = this.#read(payload)
-    if (news === undefined || this.#news === 'closed') return
-    this.#news = news
-    this.#wake?.()
+    if (news === 'closed') this.#news.end()
+    else if (news !== undefined) this.#news.put(news)
   }
 
   /** The next notification, or `look` after `silenceMs` without one. */
-  async next(silenceMs: number, clock: Clock): Promise<News> {
-    const put = new Promise<void>((resolve) => {
-      this.#wake = resolve
-      if (this.#news !== undefined) resolve()
-    })
-    const timer = clock.setTimer(silenceMs, () => this.put(everything))
-    await put
-    timer.cancel()
-    const news = this.#news ?? 'look'
-    if (news !== 'closed') this.#news = undefined
-    return news
+  async next(silenceMs: number, clock: Clock): Promise<PostgresNotification> {
+    await this.#news.readyWithin(clock, silenceMs)
+    return this.#news.isEnded ? 'closed' : (this.#news.take() ?? 'look')
   }
 
-  /** Undefined if the notification is about another election. */
-  #read(payload: string | undefined): News | undefined {
+  /** Decodes a payload. Returns undefined if it is about another election. */
+  #read(payload: string | undefined): PostgresNotification | undefined {
     if (payload === undefined) return 'closed'
-    if (payload === everything || payload === `-${this.#election}`) return 'look'
+    if (payload === readAllPayload || payload === `-${this.#election}`) return 'look'
     const [, version, text] = /^(\d+) (.+)$/s.exec(payload) ?? []
     if (version === undefined || text === undefined) return undefined
     if (!text.includes(`"election":${JSON.stringify(this.#election)}`)) return isRecord(text) ? undefined : 'look'
@@ -46,7 +39,7 @@ export class LatestNotification {
   }
 }
 
-/** False for damaged text, which may belong to any election. */
+/** Whether the text is a record. Damaged text is not, and may belong to any election. */
 function isRecord(text: string): boolean {
   return text.startsWith('{"format":')
 }

@@ -2,7 +2,7 @@ import { invalidOption } from '../../common/errors.ts'
 
 /** Quoted names of the store's relations. */
 export interface TableNames {
-  /** With its schema. */
+  /** The table's name with its schema, unquoted. */
   readonly table: string
   readonly schema: string
   /** The records. */
@@ -19,7 +19,8 @@ export interface TableNames {
 const part = /^[A-Za-z_][A-Za-z0-9_]{0,53}$/
 
 /**
- * The default schema, regardless of the role's search path: two roles that each found their own table would both lead.
+ * The default schema, regardless of the role's search path. Otherwise two roles that each found their own table would
+ * both lead.
  */
 const usualSchema = 'public'
 

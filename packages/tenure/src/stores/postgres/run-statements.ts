@@ -5,7 +5,7 @@ import { withBound } from '../../store-kit/call-deadline.ts'
 import type { PostgresRow } from './client.ts'
 import { connectionTo } from './connect.ts'
 import { failureOf } from './failures.ts'
-import { Session, type PostgresConnection } from './session.ts'
+import { PostgresSession, type PostgresListenClient } from './session.ts'
 import { prepared } from './statements.ts'
 
 /** Runs statements on a database one after another, each in its own transaction. */
@@ -35,13 +35,13 @@ export async function openPostgresStatements(
   return statementsOn(connect, table, clock)
 }
 
-/** Like {@link openPostgresStatements}, on connections that `connect` opens. */
+/** Runs statements as {@link openPostgresStatements} does, on connections that `connect` opens. */
 export function statementsOn(
-  connect: () => Promise<PostgresConnection>,
+  connect: () => Promise<PostgresListenClient>,
   table: string | undefined,
   clock: Clock,
 ): PostgresStatements {
-  const session = new Session(connect, clock)
+  const session = new PostgresSession(connect, clock)
   return {
     table,
     run: (text, values, call) =>

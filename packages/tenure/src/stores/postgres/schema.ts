@@ -9,8 +9,8 @@ export const tableFormat = 1
 export const foreignTable = 'TN001'
 
 /**
- * One statement that creates what is missing, safe to run by any number of processes at once. It changes nothing that
- * exists, and refuses relations that another program created under one of the names.
+ * One statement that creates all missing tables. Any number of processes may run it at once. It does not change
+ * existing tables, and refuses relations that another program created under one of the names.
  *
  * Waiting for the advisory lock does not refresh a session's view of what others created in the meantime. Reading any
  * table does.
@@ -96,7 +96,7 @@ function bare(quoted: string): string {
 
 /** Options of {@link postgresSchema}. */
 export interface PostgresSchemaOptions {
-  /** As for {@link postgresStore}. */
+  /** The table for the records, as in the options of {@link postgresStore}. Default: `tenure_leases`. */
   readonly table?: string | undefined
   /** The role that campaigns. If set, the text also grants this role the rights that it needs. */
   readonly role?: string | undefined
@@ -113,7 +113,7 @@ export function postgresSchema(options: PostgresSchemaOptions = {}): string {
   checkOptions('postgresSchema()', options, { table: true, role: true })
   const { table = defaultTable, role } = options
   const names = namesOf(table)
-  // Not "if not exists", which requires the right to create schemas even if the schema exists.
+  // This avoids "create schema if not exists", which requires the right to create schemas even if the schema exists.
   const home = `do $tenure$
 begin
   if to_regnamespace('"${names.schema}"') is null then

@@ -1,9 +1,10 @@
 import type { Clock } from '../../common/clock.ts'
 import { invalidOption, optionError, TenureError } from '../../common/errors.ts'
-import { Bound } from '../../clients/http/bound.ts'
+import { withBound } from '@tenure/internal/bound'
+import type { CallBound } from '../../common/call-bound.ts'
 import {
   checkConnected,
-  inTurn,
+  sequentially,
   isPool,
   senderOf,
   type PostgresClient,
@@ -13,7 +14,7 @@ import {
   type Send,
 } from './client.ts'
 import { isUsableAfter } from './failures.ts'
-import { preparing } from './prepared.ts'
+import { preparedSender } from './prepared-statements.ts'
 import { prepared } from './statements.ts'
 
 /** A connection of `pg`: a connected `Client`, or a client from a pool. */
@@ -21,9 +22,9 @@ export interface PostgresNotifyingClient extends PostgresQueryClient {
   on(event: 'notification', listener: (message: { channel: string; payload?: string | undefined }) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown
-  /** Only on a client from a pool. */
+  /** Returns the connection to its pool. Only a client from a pool has this method. */
   release?(error?: Error): void
-  /** On all other clients. */
+  /** Closes the connection. Clients that do not come from a pool have this method. */
   end?(): Promise<void>
   /** The store calls this while no call is pending, so that the process can end. */
   unref?(): void
@@ -40,27 +41,27 @@ export interface PostgresListeningSql extends PostgresSqlClient {
   end(options?: { timeout?: number | undefined }): Promise<void>
 }
 
-/** What the option `connect` returns: a connection for this store alone. */
-export type PostgresConnection = PostgresNotifyingClient | PostgresListeningSql
+/** The result of the option `connect`: a connection for this store alone. */
+export type PostgresListenClient = PostgresNotifyingClient | PostgresListeningSql
 
-/** The payload that tells every watch to read its election. */
-export const everything = '*'
+/** The payload that makes every watch read its election. */
+export const readAllPayload = '*'
 
 /** The time limit for closing a connection. */
-const farewellMs = 1_000
+const closeTimeoutMs = 1_000
 
 /** How long the server may take to start notifications. */
 const listenMs = 10_000
 
 /** Receives a payload, or undefined once no more will arrive. */
-type Listener = (payload: string | undefined) => void
+type NotificationListener = (payload: string | undefined) => void
 
 /** One connection during its lifetime. */
 interface SessionConnection {
-  readonly connection: PostgresConnection
+  readonly connection: PostgresListenClient
   readonly send: Send
-  readonly listeners: Set<Listener>
-  /** Keyed by channel. */
+  readonly listeners: Set<NotificationListener>
+  /** The pending or finished LISTEN of each channel. */
   readonly listening: Map<string, Promise<unknown>>
   /** Number of abandoned statements without an answer so far. */
   unanswered: number
@@ -75,19 +76,19 @@ interface SessionConnection {
  * One connection for statements and notifications. It is opened when needed, and reopened when it is lost or a
  * statement hangs on it.
  */
-export class Session {
-  readonly #connect: () => PromiseLike<PostgresConnection>
+export class PostgresSession {
+  readonly #connect: () => PromiseLike<PostgresListenClient>
   readonly #clock: Clock
   #wire: SessionConnection | undefined
   /**
-   * The newest attempt to connect. An older one may still succeed first, for example from its position in a pool's
-   * queue.
+   * The newest attempt to connect. An older attempt may still succeed first, for example if it comes earlier in a
+   * pool's queue.
    */
   #opening: Promise<void> | undefined
   readonly #onArrival = new Set<() => void>()
   #isClosed = false
 
-  constructor(connect: () => PromiseLike<PostgresConnection>, clock: Clock) {
+  constructor(connect: () => PromiseLike<PostgresListenClient>, clock: Clock) {
     this.#connect = connect
     this.#clock = clock
   }
@@ -110,7 +111,7 @@ export class Session {
   }
 
   /** Resolves once every later notification will be received. Returns a function that stops listening. */
-  async listen(channel: string, listener: Listener, bound: Bound): Promise<() => void> {
+  async listen(channel: string, listener: NotificationListener, bound: CallBound): Promise<() => void> {
     const wire = await this.#usable(bound)
     const stopWaiting = wait(wire)
     const stop = () => {
@@ -130,7 +131,7 @@ export class Session {
   }
 
   /** The server process that the client saw when it connected. A pooler reports its own process id. */
-  async backend(bound: Bound): Promise<number | undefined> {
+  async backend(bound: CallBound): Promise<number | undefined> {
     const { connection } = await this.#usable(bound)
     const id: unknown = Reflect.get(connection, 'processID')
     return typeof id === 'number' ? id : undefined
@@ -139,20 +140,22 @@ export class Session {
   async close(): Promise<void> {
     this.#isClosed = true
     const ended = (this.#opening ?? Promise.resolve()).catch(() => {}).then(() => this.#farewell())
-    // A server that is gone never answers the goodbye message.
-    const late = new Promise<void>((resolve) => void this.#clock.setTimer(farewellMs, resolve, { background: true }))
+    // A server that is gone never answers the termination message.
+    const late = new Promise<void>(
+      (resolve) => void this.#clock.setTimer(closeTimeoutMs, resolve, { background: true }),
+    )
     await Promise.race([ended, late])
   }
 
   async #farewell(): Promise<void> {
     if (!this.#wire) return
     const stopWaiting = wait(this.#wire)
-    this.#clock.setTimer(farewellMs, stopWaiting, { background: true })
+    this.#clock.setTimer(closeTimeoutMs, stopWaiting, { background: true })
     await end(this.#wire)
   }
 
   /** Returns a connection on which no statement hangs. */
-  async #usable(bound: Bound): Promise<SessionConnection> {
+  async #usable(bound: CallBound): Promise<SessionConnection> {
     for (;;) {
       if (this.#isClosed) throw new TenureError('STOPPED', 'The store is closed.')
       if (isUsable(this.#wire)) return this.#wire
@@ -189,9 +192,9 @@ export class Session {
   }
 
   /** Uses a connection, or releases it if another one was faster. */
-  async #arrive(connection: PostgresConnection): Promise<void> {
+  async #arrive(connection: PostgresListenClient): Promise<void> {
     if (this.#isClosed || isUsable(this.#wire)) {
-      await giveBack(connection)
+      await releaseConnection(connection)
     } else {
       if (this.#wire) void end(this.#wire)
       this.#wire = wireOn(connection)
@@ -210,21 +213,21 @@ function isUsable(wire: SessionConnection | undefined): wire is SessionConnectio
  * program, if any.
  */
 export async function connection(
-  connect: () => PromiseLike<PostgresConnection>,
+  connect: () => PromiseLike<PostgresListenClient>,
   client: PostgresClient | undefined,
-): Promise<PostgresConnection> {
+): Promise<PostgresListenClient> {
   const given: unknown = await connect()
   const isObject = (typeof given === 'object' && given !== null) || typeof given === 'function'
   const has = (...methods: string[]) =>
     isObject && methods.every((method) => typeof Reflect.get(given, method) === 'function')
   if (!(has('query', 'on') && !isPool(given as object)) && !has('unsafe', 'listen')) {
-    const rule = 'it must return a dedicated connection: pool.connect(), a Client of "pg", or the sql of "postgres"'
+    const rule = 'it must return a dedicated connection: pool.connect(), a Client from "pg", or the sql from "postgres"'
     throw invalidOption('connect', connect, rule)
   }
-  const usable = given as PostgresConnection
+  const usable = given as PostgresListenClient
   checkConnected(usable)
   if (client && isPool(client) && client.options?.max === 1 && has('release')) {
-    await giveBack(usable)
+    await releaseConnection(usable)
     const text =
       'The pool in option "client" has one connection (max: 1), which "connect" would keep as long as the store lives, so every other call would wait forever. Set max to 2 or more, or let "connect" open a separate Client.'
     throw optionError({ option: 'client' }, text)
@@ -232,10 +235,10 @@ export async function connection(
   return usable
 }
 
-function wireOn(connection: PostgresConnection): SessionConnection {
+function wireOn(connection: PostgresListenClient): SessionConnection {
   const wire: SessionConnection = {
     connection,
-    send: inTurn('on' in connection ? preparing(connection) : senderOf(connection)),
+    send: sequentially('on' in connection ? preparedSender(connection) : senderOf(connection)),
     listeners: new Set(),
     listening: new Map(),
     unanswered: 0,
@@ -245,7 +248,7 @@ function wireOn(connection: PostgresConnection): SessionConnection {
   if ('on' in connection) {
     connection.on('error', () => void end(wire))
     connection.on('end', () => void end(wire))
-    connection.on('notification', ({ payload = '' }) => hear(wire, payload))
+    connection.on('notification', ({ payload = '' }) => notifyListeners(wire, payload))
     connection.unref?.()
   }
   return wire
@@ -267,30 +270,27 @@ function wait(wire: SessionConnection): () => void {
 
 /** Starts listening for all watches of this connection. Ends the connection if it cannot listen. */
 async function startListening(wire: SessionConnection, channel: string, clock: Clock): Promise<void> {
-  const bound = new Bound(new AbortController().signal)
   const text = `PostgreSQL did not start notifications within ${listenMs} ms.`
-  const late = () => bound.end(new TenureError('TIMEOUT', text, { retryable: true }))
-  const timer = clock.setTimer(listenMs, late, { background: true })
+  const late = () => new TenureError('TIMEOUT', text, { retryable: true })
+  const deadline = { clock, timeoutMs: listenMs, late, background: true }
   try {
-    await bound.race(listenOn(wire, channel, bound))
+    await withBound(undefined, deadline, (bound) => bound.race(listenOn(wire, channel, bound)))
   } catch (error) {
     void end(wire)
     throw error
-  } finally {
-    timer.cancel()
   }
 }
 
-function listenOn(wire: SessionConnection, channel: string, bound: Bound): Promise<unknown> {
+function listenOn(wire: SessionConnection, channel: string, bound: CallBound): Promise<unknown> {
   const { connection, send } = wire
   if (!('listen' in connection)) return send(prepared(`listen "${channel}"`), [], bound)
   // This client reconnects by itself. Afterwards every election is read again, because notifications may have been
   // missed.
-  const onMessage = (payload: string) => hear(wire, payload)
-  return Promise.resolve(connection.listen(channel, onMessage, () => hear(wire, everything)))
+  const onMessage = (payload: string) => notifyListeners(wire, payload)
+  return Promise.resolve(connection.listen(channel, onMessage, () => notifyListeners(wire, readAllPayload)))
 }
 
-function hear({ listeners }: SessionConnection, payload: string | undefined): void {
+function notifyListeners({ listeners }: SessionConnection, payload: string | undefined): void {
   for (const listener of listeners) listener(payload)
 }
 
@@ -303,12 +303,12 @@ function countUnanswered(wire: SessionConnection, answer: Promise<unknown>): voi
 async function end(wire: SessionConnection): Promise<void> {
   if (wire.isOver) return
   wire.isOver = true
-  hear(wire, undefined)
-  await giveBack(wire.connection, new Error('The store no longer uses this connection.'))
+  notifyListeners(wire, undefined)
+  await releaseConnection(wire.connection, new Error('The store no longer uses this connection.'))
 }
 
 /** Releases a connection. Without an error, it returns to its pool for reuse. */
-async function giveBack(connection: PostgresConnection, error?: Error): Promise<void> {
+async function releaseConnection(connection: PostgresListenClient, error?: Error): Promise<void> {
   try {
     if ('listen' in connection) await connection.end({ timeout: 0 })
     else if (connection.release) connection.release(error)

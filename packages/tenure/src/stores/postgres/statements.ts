@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { isLimited, lockLimit, waited } from '@tenure/internal/postgres-waits'
 import type { TableNames } from './names.ts'
 
-/** A statement, and the names of its parameters in their order. */
+/** A statement, and the names of its parameters in order. */
 export interface Statement {
   readonly text: string
   readonly parameters: readonly string[]
   /**
-   * The name under which connections keep it prepared. Derived from the text, so a name always means the same
-   * statement.
+   * The name under which connections keep the statement prepared. It is derived from the text, so that a name always
+   * means the same statement.
    */
   readonly name: string
 }
@@ -17,7 +17,7 @@ export interface Statement {
  * All statements of the store. Each is independent, so that a pooler may send each on another connection. Each
  * statement that writes waits for a lock no longer than its caller waits. Parameters and results are text, because
  * clients convert numbers and times differently. Column names are single words, because some clients are configured to
- * rewrite others.
+ * rewrite other names.
  */
 export interface Statements {
   /** Returns the server's version and the format and completeness of the tables. */
@@ -26,7 +26,7 @@ export interface Statements {
   readonly exists: Statement
   readonly find: Statement
   /**
-   * Overwrites a record if the highest term and its duration stay the same and the server does not judge expiry: a
+   * Overwrites a record if the highest term and its duration stay the same and the server does not decide expiry: a
    * renewal or a release.
    */
   readonly renew: Statement
@@ -45,7 +45,7 @@ export interface Statements {
   readonly list: Statement
 }
 
-/** Checked in every write, because the setting may differ between connections. */
+/** Every write checks this condition, because the setting may differ between connections. */
 const isDurable = `current_setting('synchronous_commit') <> 'off'`
 
 /** The part that differs in every record. See `versionOf`. */
@@ -54,7 +54,7 @@ const uniquePart = 'left(right(record, 14), 12)'
 /** The longest record that fits into a notification, which must be shorter than 8000 bytes. */
 const longestNotified = 7_900
 
-/** If the server judges expiry, the judgment must still hold at the moment of the write. */
+/** If the server decides expiry, its decision must still hold at the moment of the write. */
 function isStill(endsAt: string): string {
   return `case :judged when 'held' then ${endsAt} > clock_timestamp() when 'over' then ${endsAt} <= clock_timestamp() else true end`
 }
@@ -70,7 +70,7 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
   const limits = lockLimit(':lockMs')
   const update = `
     update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end} from limits where ${isSeen}`
-  // Notify in the statement itself: a trigger would cost as much as the renewal.
+  // Notify in the statement itself, because a trigger would cost as much as the renewal.
   const written = `cast(version as text) as version, pg_notify(:channel,
     case when octet_length(:record) > ${longestNotified} then '-' || :election else version || ' ' || :record end), ${waited}`
   const insert = `

@@ -1,7 +1,7 @@
 import { invalidOption } from '../../common/errors.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import { IoredisConnection } from './ioredis-link.ts'
-import type { Link } from './link.ts'
+import type { RedisConnection } from './link.ts'
 import { NodeRedisConnection } from './node-redis-link.ts'
 
 /** The result of `createClient`, `createCluster` or `createSentinel` of `redis` 4, 5 or 6. */
@@ -19,7 +19,7 @@ interface Duplicable {
   readonly options?: { readonly socket?: object; readonly sentinelCommandTimeout?: number }
 }
 
-/** Nothing else ends a query to a sentinel whose connection is half open. */
+/** Nothing else would end a query to a sentinel whose connection is half open. */
 export const sentinelTimeoutMs = 2_000
 
 const needed = ['eval', 'connect', 'subscribe', 'on']
@@ -28,8 +28,8 @@ const needed = ['eval', 'connect', 'subscribe', 'on']
 export function checkClient(client: unknown): asserts client is RedisClient {
   const isObject = typeof client === 'object' && client !== null
   if (isObject && needed.every((name) => typeof Reflect.get(client, name) === 'function')) return
-  // A pool has no subscribe(), and it could send WAIT on another connection than the write.
-  const rule = 'it must be a client of "ioredis" or "redis", not a pool'
+  // A pool has no subscribe(), and it could send WAIT on a different connection than the write.
+  const rule = 'it must be a client from "ioredis" or "redis", not a pool'
   if (typeof client === 'string') throw invalidOption('client', client, `${rule}: use new Redis(url) or openStore(url)`)
   throw invalidOption('client', client, client === undefined ? `${rule}, unless "connect" is set` : rule)
 }
@@ -40,13 +40,13 @@ export function checkDuplicable(client: RedisClient): asserts client is RedisCli
   throw invalidOption('client', client, 'it has no duplicate(): set "connect", a function that creates such a client')
 }
 
-/** A client for the store itself, with the settings of the caller's client, not connected yet. */
+/** A client for the store itself, with the settings of the caller's client. It is not connected yet. */
 export function duplicateOf(client: RedisClient & Duplicable): RedisClient {
   // Commands must not be resent or sent late: a lost connection stays lost, together with everything queued on it.
   if (!isIoredis(client)) {
     const { options } = client
-    // Clusters and sentinel clients do not expose their settings. The store closes them with the first abandoned call.
-    if (isScattered(client) || options === undefined) return client.duplicate()
+    // Clusters and sentinel clients do not expose their settings. The store closes them after the first abandoned call.
+    if (mayChangeConnection(client) || options === undefined) return client.duplicate()
     return client.duplicate({
       socket: { ...options.socket, reconnectStrategy: false },
       disableOfflineQueue: true,
@@ -70,12 +70,12 @@ export function duplicateOf(client: RedisClient & Duplicable): RedisClient {
 }
 
 /** Wraps a client in the interface that the store uses. */
-export function linkOf(client: RedisClient): Link {
+export function connectionOf(client: RedisClient): RedisConnection {
   return isIoredis(client) ? new IoredisConnection(client, isIoredisCluster(client)) : new NodeRedisConnection(client)
 }
 
-/** True if WAIT may use another connection than the write that it waits for. */
-export function isScattered(client: RedisClient): boolean {
+/** True if WAIT may use a different connection than the write that it waits for. */
+export function mayChangeConnection(client: RedisClient): boolean {
   return isCluster(client) || 'getSentinelNode' in client
 }
 

@@ -1,13 +1,13 @@
 import type { Finding } from '../../store-kit/diagnostics.ts'
-import { informedBy } from './server-checks.ts'
-import type { Link } from './link.ts'
+import { readInfo } from './server-checks.ts'
+import type { RedisConnection } from './link.ts'
 
 /** Problems with the server's settings, worst first. */
 export async function inspect(
-  link: Link,
+  link: RedisConnection,
   { prefix, waitForReplicas }: { readonly prefix: string; readonly waitForReplicas: number },
 ): Promise<Finding[]> {
-  const info = await informedBy(link, `${prefix}{doctor}:lease`, ['persistence', 'replication'])
+  const info = await readInfo(link, `${prefix}{doctor}:lease`, ['persistence', 'replication'])
   const settings = await settingsOf(link)
   const findings: Finding[] = []
   const say = (risk: Finding['risk'], text: string) => void findings.push({ risk, text })
@@ -44,7 +44,7 @@ export async function inspect(
   return findings
 }
 
-async function settingsOf(link: Link): Promise<Map<string, string>> {
+async function settingsOf(link: RedisConnection): Promise<Map<string, string>> {
   const settings = new Map<string, string>()
   const [command] = await link.nodes()
   for (const name of ['save', 'appendfsync', 'min-replicas-to-write']) {

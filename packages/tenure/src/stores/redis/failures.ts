@@ -2,18 +2,18 @@ import { messageOf } from '@tenure/internal/message'
 import { isTenureError, TenureError, type ErrorCode } from '../../common/errors.ts'
 import { replyCodeOf } from './link.ts'
 
-interface Known {
+interface KnownRedisFailure {
   readonly code: ErrorCode
   readonly retryable: boolean
   readonly text: string
 }
 
 /** The rights to grant with `ACL SETUSER` to a user of this store. */
-export const redisRights =
+export const requiredAclRules =
   '~tenure:* &tenure:* +@connection +eval +evalsha +get +mset +set +persist +publish +subscribe +unsubscribe +info +scan +wait +config|get'
 
-/** Redis errors that need more explanation than Redis gives. */
-const known: Readonly<Record<string, Known>> = {
+/** Redis errors that need more explanation than Redis provides. */
+const known: Readonly<Record<string, KnownRedisFailure>> = {
   READONLY: unavailable(
     'This Redis is a replica. Connect to the primary, or through Sentinel, which finds the primary',
   ),
@@ -34,7 +34,7 @@ const known: Readonly<Record<string, Known>> = {
     'The sentinels require a password, or rejected the user name or the password. Set "sentinelPassword" in the URL, TENURE_SENTINEL_PASSWORD, or the sentinel password of the client',
   ),
   NOPERM: unauthorized(
-    `The Redis user lacks a permission. It needs ${redisRights} (replace "tenure:" with the prefix of the store)`,
+    `The Redis user lacks a permission. It needs ${requiredAclRules} (replace "tenure:" with the prefix of the store)`,
   ),
   DATABASE: {
     code: 'BACKEND_UNAVAILABLE',
@@ -54,23 +54,23 @@ const known: Readonly<Record<string, Known>> = {
   },
 }
 
-function unavailable(text: string): Known {
+function unavailable(text: string): KnownRedisFailure {
   return { code: 'BACKEND_UNAVAILABLE', retryable: true, text }
 }
 
-function unauthorized(text: string): Known {
+function unauthorized(text: string): KnownRedisFailure {
   return { code: 'UNAUTHORIZED', retryable: false, text }
 }
 
-function isCluster(): Known {
+function isCluster(): KnownRedisFailure {
   const text = 'This Redis is a cluster. Use a client for clusters, or "?cluster=true" in the URL'
   return { code: 'BACKEND_UNAVAILABLE', retryable: false, text }
 }
 
-/** Converts an error of the client to a library error that says what to do. `place` names the keys of the call. */
+/** Converts an error from the client to a library error that says what to do. `place` names the keys of the call. */
 export function failureOf(error: unknown, place: string): Error {
   if (isTenureError(error)) return error
-  // The abort of the caller's own signal.
+  // The caller's own signal aborted.
   if (error instanceof Error && error.name === 'AbortError') return error
   const own = messageOf(error).trim() || 'no reason given'
   const reply = codeOf(error)
@@ -83,9 +83,9 @@ export function failureOf(error: unknown, place: string): Error {
 const worded: readonly (readonly [RegExp, string])[] = [
   // ioredis reports the last sentinel's error this way.
   [/^All sentinels .*: (NOAUTH|WRONGPASS|ERR AUTH) /s, 'SENTINEL'],
-  // From servers before version 6, and from servers without passwords.
+  // Servers before version 6 and servers without passwords reply with these texts.
   [/^ERR (AUTH |invalid password|Client sent AUTH)/, 'WRONGPASS'],
-  // From the clients, without a reason.
+  // The clients report these texts without a reason.
   [/^(Connection is closed|Socket closed unexpectedly)/, 'CLOSED'],
   // Replies to SELECT.
   [/^ERR (DB index is out of range|invalid DB index|value is not an integer)/, 'DATABASE'],

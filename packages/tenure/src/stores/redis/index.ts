@@ -5,29 +5,37 @@
  */
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { invalidOption, TenureError } from '../../common/errors.ts'
-import { Bound } from '../../clients/http/bound.ts'
+import { Bound } from '@tenure/internal/bound'
+import { isLeaseDuration, isTerm } from '@tenure/internal/field-reader'
 import type { CallOptions, LeaseRecord, ListPage } from '../../engine/lease-store.ts'
 import { checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
-import { lateAnswer, withBound } from '../../store-kit/call-deadline.ts'
+import { withBound } from '../../store-kit/call-deadline.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
 import { encodeRecord, readAt, recordOf, unusable } from '../../store-kit/record.ts'
-import { checkClient, checkDuplicable, duplicateOf, isScattered, linkOf, type RedisClient } from './client.ts'
-import { Connections } from './connections.ts'
+import {
+  checkClient,
+  checkDuplicable,
+  duplicateOf,
+  mayChangeConnection,
+  connectionOf,
+  type RedisClient,
+} from './client.ts'
+import { RedisConnections } from './shared-connections.ts'
 import { ServerCheck } from './server-checks.ts'
 import { failureOf } from './failures.ts'
 import { inspect } from './diagnostics.ts'
-import type { Link } from './link.ts'
-import { Listener } from './listener.ts'
-import { LatestMessage } from './latest-notification.ts'
-import { scanned } from './scan.ts'
-import { compared, forgetting, looking, swapping } from './script.ts'
+import type { RedisConnection } from './link.ts'
+import { ChannelListener } from './listener.ts'
+import { LatestMessage } from './latest-message.ts'
+import { scanElections } from './scan.ts'
+import { comparand, forgetScript, readArguments, swapScript } from './scripts.ts'
 import type { Current, RecordDraft } from '../../store-kit/rules.ts'
-import { silenceOf } from '../../store-kit/watch-timeout.ts'
+import { watchTimeoutMs } from '../../store-kit/watch-timeout.ts'
 import { swapStore, type SwapOutcome, type SwapServer } from '../../store-kit/compare-and-swap-store.ts'
 
-export type { Finding } from '../../store-kit/diagnostics.ts'
+export type { InspectableStore } from '../../store-kit/diagnostics.ts'
 export type { IoredisClient } from './ioredis-client.ts'
 export type { NodeRedisStoreClient, RedisClient } from './client.ts'
 
@@ -93,16 +101,16 @@ function openerOf(
   client: RedisClient | undefined,
   connect: RedisStoreOptions['connect'],
   waitForReplicas: number,
-): () => Promise<Link> {
+): () => Promise<RedisConnection> {
   if (connect !== undefined && typeof connect !== 'function') {
     throw invalidOption('connect', connect, 'it must be a function that creates a client')
   }
   if (connect && client)
     throw invalidOption('connect', connect, 'it cannot be combined with "client": set only one of them')
   const checked = (made: RedisClient) => {
-    if (waitForReplicas === 0 || !isScattered(made)) return made
+    if (waitForReplicas === 0 || !mayChangeConnection(made)) return made
     const rule =
-      'neither a cluster nor a sentinel of "redis" can wait on the connection that wrote: set min-replicas-to-write on the servers, or pass a client of "ioredis"'
+      'neither a cluster nor a sentinel of "redis" can wait on the connection that wrote: set min-replicas-to-write on the servers, or pass a client from "ioredis"'
     throw invalidOption('waitForReplicas', waitForReplicas, rule)
   }
   if (connect) {
@@ -113,7 +121,7 @@ function openerOf(
       const rule = 'it must create a new client each time, because the store closes every client'
       if (used.has(made)) throw invalidOption('connect', connect, rule)
       used.add(made)
-      const link = linkOf(made)
+      const link = connectionOf(made)
       try {
         checked(made)
       } catch (error) {
@@ -126,20 +134,20 @@ function openerOf(
   checkClient(client)
   checkDuplicable(client)
   checked(client)
-  return async () => linkOf(duplicateOf(client))
+  return async () => connectionOf(duplicateOf(client))
 }
 
-interface Parts {
-  readonly open: () => Promise<Link>
+interface RedisParts {
+  readonly open: () => Promise<RedisConnection>
   readonly prefix: string
   readonly waitForReplicas: number
   readonly clock: Clock
 }
 
-interface Found extends Current {
+interface FoundKey extends Current {
   /** Text of the term key, for the next write to compare. */
   readonly term: string | undefined
-  /** How often the election was written, according to its keys. */
+  /** How many times the election was written, according to its keys. */
   readonly count: number
   /**
    * A random id that stays the same from the first write to the last. It identifies messages from other databases,
@@ -148,42 +156,42 @@ interface Found extends Current {
   readonly origin: string | undefined
 }
 
-class RedisServer implements SwapServer<Found> {
+class RedisServer implements SwapServer<FoundKey> {
   readonly expiry = 'observed'
-  readonly nothing: Found = foundOf('', undefined, undefined)
-  readonly #parts: Parts
-  readonly #connections: Connections
-  readonly #listener: Listener
+  readonly nothing: FoundKey = foundOf('', undefined, undefined)
+  readonly #parts: RedisParts
+  readonly #connections: RedisConnections
+  readonly #listener: ChannelListener
   readonly #examiner: ServerCheck
   #isClosed = false
 
-  constructor(parts: Parts) {
+  constructor(parts: RedisParts) {
     this.#parts = parts
     const open = async () => {
       if (this.#isClosed) throw new Error('the store is closed')
       return parts.open()
     }
     this.#examiner = new ServerCheck(parts.clock)
-    this.#connections = new Connections(open)
-    this.#listener = new Listener(open)
+    this.#connections = new RedisConnections(open)
+    this.#listener = new ChannelListener(open)
   }
 
-  find(election: string, call: CallOptions): Promise<Found> {
+  find(election: string, call: CallOptions): Promise<FoundKey> {
     return this.#bounded(election, call, (link, bound) => this.#find(link, election, call, bound))
   }
 
-  swap(election: string, over: Found, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<Found>> {
+  swap(election: string, over: FoundKey, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<FoundKey>> {
     const highestTerm = Math.max(over.highestTerm, draft.term)
     const count = over.count + 1
-    // Not only by the count: it restarts after FLUSHALL.
-    const nonce = hasFreshMark(draft) ? draft.mark : this.#parts.clock.randomId()
+    // The count alone does not identify a version, because it restarts after FLUSHALL.
+    const nonce = hasFreshWriteId(draft) ? draft.writeId : this.#parts.clock.randomId()
     const version = `${count}-${nonce}`
     const origin = over.origin ?? nonce
     const term = `${count} ${highestTerm} ${draft.leaseDurationMs} ${origin}`
     return this.#bounded(election, call, async (link, bound) => {
       const text = `${version} ${encodeRecord(draft, () => nonce)}`
       const places = [this.#channelOf(link, election), this.#parts.waitForReplicas]
-      const args = [compared(over.record?.version), compared(over.term), text, term, ...places]
+      const args = [comparand(over.record?.version), comparand(over.term), text, term, ...places]
       const [isWritten, ...pair] = await this.#evaluate(link, election, call, args, bound)
       if (Number(isWritten) !== 1) return { ok: false, found: this.#foundOf(election, pair) }
       const record = { ...draft, version }
@@ -192,40 +200,40 @@ class RedisServer implements SwapServer<Found> {
     })
   }
 
-  remove(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean> {
+  remove(election: string, over: FoundKey, withTerm: boolean, call: CallOptions): Promise<boolean> {
     return this.#bounded(election, call, async (link, bound) => {
       const channel = this.#channelOf(link, election)
-      const args = [compared(over.record?.version), compared(over.term), channel, withTerm ? 1 : 0]
-      const [isRemoved] = await this.#evaluate(link, election, call, args, bound, forgetting)
+      const args = [comparand(over.record?.version), comparand(over.term), channel, withTerm ? 1 : 0]
+      const [isRemoved] = await this.#evaluate(link, election, call, args, bound, forgetScript)
       return Number(isRemoved) === 1
     })
   }
 
-  async *watch(election: string, call: CallOptions): AsyncGenerator<Found, void, undefined> {
-    const mailbox = new LatestMessage()
+  async *watch(election: string, call: CallOptions): AsyncGenerator<FoundKey, void, undefined> {
+    const notifications = new LatestMessage()
     const find = () => this.find(election, { ...call, timeoutMs: heardWithinMs })
     const bound = new Bound(call.signal)
     let end = (): void => undefined
     try {
       if (call.signal.aborted) return
-      const channelOf = (link: Link) => this.#channelOf(link, election)
-      const late = this.#parts.clock.setTimer(heardWithinMs, () => bound.end(lateAnswer('Redis', heardWithinMs)))
-      try {
-        end = await this.#listener.listen(channelOf, (message) => mailbox.put(message), bound)
-      } finally {
-        late.cancel()
-      }
+      bound.onEnd(() => notifications.put(undefined))
+      const channelOf = (link: RedisConnection) => this.#channelOf(link, election)
+      const listening = { signal: call.signal, timeoutMs: heardWithinMs }
+      end = await withBound(this.#parts.clock, 'Redis', listening, (within) =>
+        this.#listener.listen(channelOf, (message) => notifications.put(message), within),
+      )
       let found = await find()
       yield found
       for (;;) {
-        const news = await mailbox.next(silenceOf(found.record), this.#parts.clock, bound)
+        const news = await notifications.next(watchTimeoutMs(found.record), this.#parts.clock)
         if (news === 'closed') return
         const heard = news === 'silence' ? undefined : this.#heard(election, found, news.message)
         const seen = heard ?? (await find())
         if (seen.record?.version === found.record?.version) continue
         found = seen
         yield found
-        // The record was written without a message on this connection, so the connection no longer delivers messages.
+        // The record was written but no message arrived on this connection, so the connection no longer delivers
+        // messages.
         if (news === 'silence' && found.record) return this.#listener.close()
       }
     } catch (error) {
@@ -240,7 +248,7 @@ class RedisServer implements SwapServer<Found> {
   list(page: Page, call: CallOptions): Promise<ListPage> {
     return this.#bounded(undefined, call, async (link, bound) => {
       const { prefix } = this.#parts
-      const { names: elections, next } = await scanned(link, prefix, page)
+      const { names: elections, next } = await scanElections(link, prefix, page)
       const answers = await Promise.allSettled(elections.map((election) => this.#find(link, election, call, bound)))
       return listPage(answers, next, (answer) => {
         if (answer.status === 'rejected') throw failureOf(answer.reason, `${prefix}*`)
@@ -260,19 +268,19 @@ class RedisServer implements SwapServer<Found> {
     this.#connections.close()
   }
 
-  async #find(link: Link, election: string, call: CallOptions, bound: Bound): Promise<Found> {
-    const args = [...looking, this.#parts.waitForReplicas]
+  async #find(link: RedisConnection, election: string, call: CallOptions, bound: Bound): Promise<FoundKey> {
+    const args = [...readArguments, this.#parts.waitForReplicas]
     const [, ...pair] = await this.#evaluate(link, election, call, args, bound)
     return this.#foundOf(election, pair)
   }
 
   async #evaluate(
-    link: Link,
+    link: RedisConnection,
     election: string,
     call: CallOptions,
     args: readonly (string | number)[],
     bound: Bound,
-    script = swapping,
+    script = swapScript,
   ): Promise<unknown[]> {
     const keys = [this.#keyOf(election, 'lease'), this.#keyOf(election, 'term')]
     const answer = await link.evaluate(script, keys, args.map(String), bound)
@@ -281,8 +289,8 @@ class RedisServer implements SwapServer<Found> {
     return answer
   }
 
-  /** Reads wait too: otherwise they could show a write that a failover loses. */
-  async #replicated(link: Link, { timeoutMs = 1_000 }: CallOptions): Promise<void> {
+  /** Reads wait as well. Otherwise they could show a write that a failover loses. */
+  async #replicated(link: RedisConnection, { timeoutMs = 1_000 }: CallOptions): Promise<void> {
     const { waitForReplicas } = this.#parts
     const [command] = await link.nodes()
     const reached = await command?.('WAIT', String(waitForReplicas), String(Math.ceil(timeoutMs / 2)))
@@ -291,7 +299,7 @@ class RedisServer implements SwapServer<Found> {
     throw new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
   }
 
-  #foundOf(election: string, [record, term]: readonly unknown[]): Found {
+  #foundOf(election: string, [record, term]: readonly unknown[]): FoundKey {
     const key = this.#keyOf(election, 'lease')
     return readAt(`the Redis key "${key}" or its term key`, 'prefix', () =>
       foundOf(election, textOf(record), textOf(term)),
@@ -299,13 +307,13 @@ class RedisServer implements SwapServer<Found> {
   }
 
   /** The state that a message contains. Undefined if the state must be read instead. */
-  #heard(election: string, shown: Found, message: string): Found | undefined {
+  #heard(election: string, shown: FoundKey, message: string): FoundKey | undefined {
     const [record, term] = message.split('\n')
     try {
       const heard = foundOf(election, record, term)
       // The message comes from another database, or from before this Redis was emptied.
       if (heard.origin === undefined || heard.origin !== shown.origin) return undefined
-      // An older message that was in flight while a newer record was read.
+      // This is an older message, which was in flight while a newer record was read.
       return heard.count > shown.count ? heard : undefined
     } catch {
       return undefined
@@ -319,7 +327,7 @@ class RedisServer implements SwapServer<Found> {
     return `${this.#parts.prefix}{${encodeURIComponent(election)}}:${kind}`
   }
 
-  #channelOf(link: Link, election: string): string {
+  #channelOf(link: RedisConnection, election: string): string {
     return link.keyPrefix + this.#keyOf(election, 'lease')
   }
 
@@ -327,7 +335,7 @@ class RedisServer implements SwapServer<Found> {
   async #bounded<T>(
     election: string | undefined,
     call: CallOptions,
-    action: (link: Link, bound: Bound) => Promise<T>,
+    action: (link: RedisConnection, bound: Bound) => Promise<T>,
   ): Promise<T> {
     const place = election === undefined ? `${this.#parts.prefix}*` : this.#keyOf(election, 'lease')
     return withBound(this.#parts.clock, 'Redis', call, async (bound) => {
@@ -347,7 +355,7 @@ class RedisServer implements SwapServer<Found> {
   }
 }
 
-function foundOf(election: string, recordText: string | undefined, term: string | undefined): Found {
+function foundOf(election: string, recordText: string | undefined, term: string | undefined): FoundKey {
   const record = recordText === undefined ? undefined : recordIn(election, recordText)
   const kept = term === undefined ? undefined : keptIn(election, term)
   return {
@@ -374,8 +382,8 @@ function countOf(record: LeaseRecord | undefined): number {
 function keptIn(election: string, text: string) {
   const words = text.split(' ')
   const [count = NaN, term = NaN, leaseMs = NaN] = words.map(Number)
-  const isUsable = Number.isSafeInteger(count) && Number.isSafeInteger(term) && term > 0 && leaseMs > 0
-  if (isUsable && leaseMs < 2 ** 31) return { count, term, leaseMs, origin: words[3] }
+  const isUsable = Number.isSafeInteger(count) && isTerm(term) && isLeaseDuration(leaseMs)
+  if (isUsable) return { count, term, leaseMs, origin: words[3] }
   throw unusable(election, `its term key contains ${JSON.stringify(text.slice(0, 60))}`)
 }
 
@@ -389,6 +397,6 @@ function textOf(value: unknown): string | undefined {
  * The engine generates a write id for each renewal and release. The write id of an acquire is its attempt, which may be
  * sent twice and is therefore not used for a version.
  */
-function hasFreshMark(draft: RecordDraft): draft is RecordDraft & { readonly mark: string } {
-  return draft.mark !== draft.attempt && /^[\w-]{16,64}$/.test(draft.mark ?? '')
+function hasFreshWriteId(draft: RecordDraft): draft is RecordDraft & { readonly writeId: string } {
+  return draft.writeId !== draft.attempt && /^[\w-]{16,64}$/.test(draft.writeId ?? '')
 }

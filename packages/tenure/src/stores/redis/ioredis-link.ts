@@ -1,12 +1,12 @@
-import type { Bound } from '../../clients/http/bound.ts'
-import { evaluated, type Command, type Link } from './link.ts'
-import type { Script } from './script.ts'
+import type { CallBound } from '../../common/call-bound.ts'
+import { evaluated, type RedisCommand, type RedisConnection } from './link.ts'
+import type { Script } from './scripts.ts'
 
 /** The part of a `Redis` or `Cluster` that is used. */
 interface Ioredis {
   readonly status: string
   readonly options?: { readonly keyPrefix?: string | undefined; readonly db?: number | undefined }
-  /** Of a connection: the database that was selected last, or is about to be selected. */
+  /** On a single connection: the database that was selected last, or is about to be selected. */
   readonly condition?: { readonly select?: number | undefined } | null
   readonly stream?: { ref?(): void; unref?(): void } | null
   connect(): Promise<void>
@@ -21,7 +21,7 @@ interface Ioredis {
 }
 
 /** Adapts a client of `ioredis`. */
-export class IoredisConnection implements Link {
+export class IoredisConnection implements RedisConnection {
   readonly keyPrefix: string
   readonly #client: Ioredis
   readonly isCluster: boolean
@@ -32,7 +32,7 @@ export class IoredisConnection implements Link {
     this.#client = client as Ioredis
     this.isCluster = isCluster
     this.keyPrefix = this.#client.options?.keyPrefix ?? ''
-    // The first error is the reason. The others follow from it.
+    // The first error is the reason, and the others follow from it.
     this.#client.on('error', (error) => void (this.#cause ??= reasonOf(error)))
     this.#client.on('message', (channel, message) =>
       this.#channels.get(String(channel))?.(String(message), String(channel)),
@@ -58,7 +58,7 @@ export class IoredisConnection implements Link {
 
   /**
    * Selects the database again, explicitly. The client selects it by itself but stays in database 0 if that is refused,
-   * and would then lead alongside candidates in the right database. Here a refusal ends the connection.
+   * and would then lead alongside candidates in the right database. Here, a refusal closes the connection.
    */
   async #selectDatabase(): Promise<void> {
     const { condition, options } = this.#client
@@ -66,7 +66,7 @@ export class IoredisConnection implements Link {
     if (!this.isCluster && database !== 0) await this.#client.call('SELECT', String(database))
   }
 
-  evaluate({ text, sha }: Script, keys: string[], args: string[], bound?: Bound): Promise<unknown> {
+  evaluate({ text, sha }: Script, keys: string[], args: string[], bound?: CallBound): Promise<unknown> {
     const rest = [...keys, ...args]
     return evaluated(
       () => this.#client.evalsha(sha, keys.length, ...rest),
@@ -75,7 +75,7 @@ export class IoredisConnection implements Link {
     )
   }
 
-  async nodes(): Promise<readonly Command[]> {
+  async nodes(): Promise<readonly RedisCommand[]> {
     const client = this.#client
     if (!this.isCluster || !client.nodes) return [(...words) => client.call(...words)]
     const nameOf = ({ options: { host, port } }: { options: { host?: string; port?: number } }) => `${host}:${port}`

@@ -1,27 +1,27 @@
 import { messageOf } from '@tenure/internal/message'
-import type { Bound } from '../../clients/http/bound.ts'
-import type { Script } from './script.ts'
+import type { CallBound } from '../../common/call-bound.ts'
+import type { Script } from './scripts.ts'
 
 /** Sends a command to one Redis server and returns its answer. */
-export type Command = (...words: string[]) => Promise<unknown>
+export type RedisCommand = (...words: string[]) => Promise<unknown>
 
 /** A client that belongs to the store, from either package. */
-export interface Link {
+export interface RedisConnection {
   /** The prefix that the client itself adds to each key. */
   readonly keyPrefix: string
   readonly isCluster: boolean
   /** Called once, before anything else. Rejects with the reason, without retrying. */
   connect(): Promise<void>
   /** Sends nothing more after `bound` has ended. */
-  evaluate(script: Script, keys: string[], args: string[], bound?: Bound): Promise<unknown>
-  /** All primaries: one, or those of a cluster, always in the same order. */
-  nodes(): Promise<readonly Command[]>
+  evaluate(script: Script, keys: string[], args: string[], bound?: CallBound): Promise<unknown>
+  /** All primaries: a single one, or those of a cluster, always in the same order. */
+  nodes(): Promise<readonly RedisCommand[]>
   subscribe(channel: string, onMessage: (message: string, channel: string) => void): Promise<void>
   unsubscribe(channel: string): Promise<unknown>
   /** Called when the connection is lost. */
   onLost(listener: (cause: unknown) => void): void
   /**
-   * Whether the connection keeps the process running, as it must while a call is pending. A cluster's connections
+   * Whether the connection keeps the process running. It must do so while a call is pending. A cluster's connections
    * always do.
    */
   hold(isBusy: boolean): void
@@ -33,7 +33,7 @@ export interface Link {
 export async function evaluated(
   byName: () => Promise<unknown>,
   byText: () => Promise<unknown>,
-  bound: Bound | undefined,
+  bound: CallBound | undefined,
 ): Promise<unknown> {
   try {
     return await byName()
@@ -55,13 +55,13 @@ export function replyCodeOf(error: unknown): string {
 
 /** A connection that may still be connecting. */
 export class PendingConnection {
-  /** The link, once it is connected. */
-  readonly ready: Promise<Link>
-  /** The link without waiting. Undefined until it is connected. */
-  link: Link | undefined
-  readonly #made: Promise<Link>
+  /** Resolves with the connection once it is open. */
+  readonly ready: Promise<RedisConnection>
+  /** The connection, without waiting for it. Undefined until it is open. */
+  link: RedisConnection | undefined
+  readonly #made: Promise<RedisConnection>
 
-  constructor(made: Promise<Link>) {
+  constructor(made: Promise<RedisConnection>) {
     this.#made = made
     this.ready = made.then(async (link) => {
       await link.connect()

@@ -1,6 +1,6 @@
-import type { Bound } from '../../clients/http/bound.ts'
-import { evaluated, type Command, type Link } from './link.ts'
-import type { Script } from './script.ts'
+import type { CallBound } from '../../common/call-bound.ts'
+import { evaluated, type RedisCommand, type RedisConnection } from './link.ts'
+import type { Script } from './scripts.ts'
 
 interface Evaluated {
   readonly keys: string[]
@@ -8,7 +8,7 @@ interface Evaluated {
 }
 
 /** A server of a cluster with its clients. */
-interface Member {
+interface ClusterMember {
   readonly address?: string
   readonly client?: NodeRedis | Promise<NodeRedis>
   readonly pubSub?: { readonly client?: NodeRedis }
@@ -29,16 +29,16 @@ interface NodeRedis {
   sendCommand(...args: unknown[]): Promise<unknown>
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
-  readonly masters?: readonly Member[]
-  readonly replicas?: readonly Member[]
-  readonly pubSubNode?: Member | undefined
+  readonly masters?: readonly ClusterMember[]
+  readonly replicas?: readonly ClusterMember[]
+  readonly pubSubNode?: ClusterMember | undefined
   nodeClient?(node: object): NodeRedis | Promise<NodeRedis>
   getSentinelNode?: unknown
   on(event: string, listener: (...values: unknown[]) => void): unknown
 }
 
 /** Adapts a client of `redis`. */
-export class NodeRedisConnection implements Link {
+export class NodeRedisConnection implements RedisConnection {
   readonly keyPrefix = ''
   readonly isCluster: boolean
   readonly #client: NodeRedis
@@ -81,7 +81,7 @@ export class NodeRedisConnection implements Link {
     })
   }
 
-  evaluate({ text, sha }: Script, keys: string[], args: string[], bound?: Bound): Promise<unknown> {
+  evaluate({ text, sha }: Script, keys: string[], args: string[], bound?: CallBound): Promise<unknown> {
     const client = this.#client
     if (this.isCluster) {
       // Route by the key, because version 4 does not find the key among a script's arguments.
@@ -101,7 +101,7 @@ export class NodeRedisConnection implements Link {
     )
   }
 
-  async nodes(): Promise<readonly Command[]> {
+  async nodes(): Promise<readonly RedisCommand[]> {
     const client = this.#client
     if (client.getSentinelNode) return [(...words) => client.sendCommand(false, words)]
     if (!client.nodeClient) return [(...words) => client.sendCommand(words)]

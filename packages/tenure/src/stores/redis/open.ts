@@ -21,12 +21,12 @@ interface Login {
 }
 
 /** A parsed URL. */
-interface Address extends Login {
+interface RedisAddress extends Login {
   readonly hosts: readonly Host[]
   readonly isSecure: boolean
   readonly database: number
   readonly sentinel: string | undefined
-  /** For the sentinels, which have their own password or none. */
+  /** The login for the sentinels, which have their own password or none. */
   readonly sentinelLogin: Login
   readonly isCluster: boolean
   readonly options: Pick<RedisStoreOptions, 'prefix' | 'waitForReplicas'>
@@ -51,7 +51,7 @@ export async function openRedis(url: string, environment: Environment): Promise<
   return redisStore({ connect, ...address.options })
 }
 
-function addressOf(url: string, environment: Environment): Address | undefined {
+function addressOf(url: string, environment: Environment): RedisAddress | undefined {
   const parts = /^redis(s?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/(\d*))?(?:\?([^#]*))?$/i.exec(url)
   if (!parts) return undefined
   const [, secure, login, names = '', database, query] = parts
@@ -84,12 +84,12 @@ function addressOf(url: string, environment: Environment): Address | undefined {
       },
     }
   } catch {
-    // An incomplete percent-encoding.
+    // The URL has an incomplete percent-encoding.
     return undefined
   }
 }
 
-/** Takes what the URL omits from the environment. */
+/** Returns the login in the URL. Parts that the URL omits come from the environment. */
 function loginOf(
   given: { user: string | undefined; password: string | undefined },
   environment: Environment,
@@ -121,11 +121,11 @@ type Maker = (secrets: Secrets) => RedisClient
 /** Limits a connection attempt that no call waits for anymore. Other attempts end with the deadline of their call. */
 const connectTimeout = 5_000
 
-async function makerFor(address: Address): Promise<Maker> {
+async function makerFor(address: RedisAddress): Promise<Maker> {
   const ioredis = await driver('ioredis')
-  if (ioredis) return ioredisMaker(ioredis as Ioredis, address)
+  if (ioredis) return ioredisMaker(ioredis as IoredisPackage, address)
   const redis = await driver('redis')
-  if (redis) return nodeRedisMaker(redis as NodeRedis, address)
+  if (redis) return nodeRedisMaker(redis as NodeRedisPackage, address)
   throw missing('the package "ioredis" or "redis"', 'ioredis')
 }
 
@@ -133,19 +133,19 @@ async function driver(name: string): Promise<object | undefined> {
   try {
     return await loadDriver(name)
   } catch (error) {
-    // A package that is installed but cannot be loaded is reported.
+    // If a package is installed but cannot be loaded, the error is reported.
     if (isTenureError(error) && error.message.includes('needs the package')) return undefined
     throw error
   }
 }
 
 /** The part of the package `ioredis` that is used. */
-interface Ioredis {
+interface IoredisPackage {
   readonly Redis: new (options: object) => RedisClient
   readonly Cluster: new (nodes: readonly Host[], options: object) => RedisClient
 }
 
-function ioredisMaker({ Redis, Cluster }: Ioredis, address: Address): Maker {
+function ioredisMaker({ Redis, Cluster }: IoredisPackage, address: RedisAddress): Maker {
   const { hosts, user, database, sentinel, sentinelLogin, isCluster } = address
   const never = () => null
   const settings = {
@@ -175,13 +175,13 @@ function ioredisMaker({ Redis, Cluster }: Ioredis, address: Address): Maker {
 }
 
 /** The part of the package `redis` that is used. Version 4 has no `createSentinel`. */
-interface NodeRedis {
+interface NodeRedisPackage {
   createClient(options: object): RedisClient
   createCluster(options: object): RedisClient
   createSentinel?(options: object): RedisClient
 }
 
-function nodeRedisMaker(redis: NodeRedis, address: Address): Maker {
+function nodeRedisMaker(redis: NodeRedisPackage, address: RedisAddress): Maker {
   const { hosts, user: username, database, sentinel, sentinelLogin, isCluster, isSecure } = address
   if (sentinel !== undefined && !redis.createSentinel) {
     const text = 'Sentinels need the package "ioredis", or "redis" 5 or newer: npm install ioredis'

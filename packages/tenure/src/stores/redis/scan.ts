@@ -1,6 +1,6 @@
 import { invalidOption } from '../../common/errors.ts'
 import type { Page } from '../../store-kit/list.ts'
-import type { Link } from './link.ts'
+import type { RedisConnection } from './link.ts'
 
 const scannedAtOnce = '1000'
 
@@ -8,7 +8,7 @@ const scannedAtOnce = '1000'
  * Returns the elections on one page. Scans all keys of all servers in batches. The position of the next page is the
  * server, Redis' own cursor, and the last key of that batch that was returned.
  */
-export async function scanned(link: Link, prefix: string, { after, limit }: Page) {
+export async function scanElections(link: RedisConnection, prefix: string, { after, limit }: Page) {
   const start = `${link.keyPrefix}${prefix}{`
   const pattern = `${start.replaceAll(/[*?[\]\\]/g, String.raw`\$&`)}*}:lease`
   const nodes = await link.nodes()

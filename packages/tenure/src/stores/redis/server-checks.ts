@@ -1,8 +1,8 @@
 import type { Clock } from '../../common/clock.ts'
 import { TenureError } from '../../common/errors.ts'
 import { warnOnce } from '../../log/advice.ts'
-import type { Link } from './link.ts'
-import { informing } from './script.ts'
+import type { RedisConnection } from './link.ts'
+import { infoScript } from './scripts.ts'
 
 const oldestVersion = 6
 
@@ -20,7 +20,7 @@ interface Examination {
 /** Checks each server once per connection before anything is stored there, and periodically afterwards. */
 export class ServerCheck {
   readonly #clock: Clock
-  readonly #known = new WeakMap<Link, Map<string, Examination>>()
+  readonly #known = new WeakMap<RedisConnection, Map<string, Examination>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -30,7 +30,7 @@ export class ServerCheck {
    * Rejects if the server that holds this key could evict it, is a replica, or is too old. Returns undefined if the
    * server passed a recent check.
    */
-  examine(link: Link, key: string): Promise<void> | undefined {
+  examine(link: RedisConnection, key: string): Promise<void> | undefined {
     const places = this.#known.get(link) ?? new Map<string, Examination>()
     this.#known.set(link, places)
     // In a cluster, each key may be on another server.
@@ -52,8 +52,8 @@ export class ServerCheck {
   }
 }
 
-async function examined(link: Link, key: string): Promise<void> {
-  const answers = await informedBy(link, key, ['server', 'memory', 'replication'])
+async function examined(link: RedisConnection, key: string): Promise<void> {
+  const answers = await readInfo(link, key, ['server', 'memory', 'replication'])
   // A writable replica keeps writes to itself. Throw the error that a read-only replica would return.
   if (answers.get('role') === 'slave') throw new Error('READONLY its role is "slave"')
   const version = answers.get('redis_version')
@@ -68,8 +68,8 @@ async function examined(link: Link, key: string): Promise<void> {
 }
 
 /** Returns the lines of some sections of INFO, by name. */
-export async function informedBy(link: Link, key: string, sections: string[]): Promise<Map<string, string>> {
-  const answers = await link.evaluate(informing, [key], sections)
+export async function readInfo(link: RedisConnection, key: string, sections: string[]): Promise<Map<string, string>> {
+  const answers = await link.evaluate(infoScript, [key], sections)
   const lines = (Array.isArray(answers) ? answers : []).flatMap((answer) => String(answer).split('\r\n'))
   return new Map(lines.map((line) => [line.split(':', 1)[0] ?? '', line.slice(line.indexOf(':') + 1)]))
 }

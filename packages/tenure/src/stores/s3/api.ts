@@ -1,21 +1,21 @@
 import type { SendOptions } from '../aws/client.ts'
 
-interface Place {
+interface S3Location {
   Bucket: string
   Key: string
 }
 
-/** The part of an `S3` of `@aws-sdk/client-s3` that is used. */
+/** The methods of the `S3` client in `@aws-sdk/client-s3` that the store calls. */
 export interface S3Api {
   getObject(
-    input: Place,
+    input: S3Location,
     options: SendOptions,
   ): Promise<{
     readonly Body?: { transformToString(): Promise<string> } | undefined
     readonly ETag?: string | undefined
   }>
   putObject(
-    input: Place & { Body: string; ContentType: string; IfMatch?: string; IfNoneMatch?: string },
+    input: S3Location & { Body: string; ContentType: string; IfMatch?: string; IfNoneMatch?: string },
     options: SendOptions,
   ): Promise<{ readonly ETag?: string | undefined }>
   listObjectsV2(
@@ -36,7 +36,7 @@ export interface S3Api {
   ): Promise<{ readonly Rules?: readonly LifecycleRule[] | undefined }>
 }
 
-/** A rule by which a bucket deletes or moves objects, in the part that this store reads. */
+/** A rule by which a bucket deletes or moves objects, limited to the fields that this store reads. */
 export interface LifecycleRule {
   readonly ID?: string | undefined
   readonly Status?: string | undefined

@@ -41,7 +41,7 @@ async function known<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer
   } catch (error) {
-    // There are none, or the user may not read them, or the server does not support them.
+    // The bucket has no such settings, or the user may not read them, or the server does not support them.
     if (awsNameOf(error) === 'NoSuchLifecycleConfiguration') return undefined
     if ([403, 405, 501].includes(awsStatusOf(error) ?? 0)) return undefined
     throw error

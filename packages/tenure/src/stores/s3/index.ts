@@ -14,9 +14,9 @@ import { awsFailure, awsNameOf, awsStatusOf } from '../aws/failures.ts'
 import { bounded } from '../../store-kit/call-deadline.ts'
 import type { VersionedValue } from '../../store-kit/cas-store.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
-import { folderOf, mostOnPage, objectOf, valuesOf } from '../../store-kit/object-names.ts'
+import { objectPrefix, maxPageSize, objectOf, readRecords } from '../../store-kit/object-names.ts'
 import type { Page } from '../../store-kit/list.ts'
-import { objectStore, type Kind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
+import { twoObjectStore, type ObjectKind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
 import type { S3Api } from './api.ts'
 import { inspectBucket } from './diagnostics.ts'
 
@@ -55,8 +55,8 @@ export function s3Store(options: S3StoreOptions): InspectableStore {
   if (typeof bucket !== 'string' || bucket === '') {
     throw invalidOption('bucket', bucket, 'it must be the name of a bucket')
   }
-  const server = new S3Bucket(awsCaller<S3Api>(client, '@aws-sdk/client-s3'), bucket, folderOf(prefix), clock)
-  return { ...objectStore(server, clock), inspect: (call) => server.inspect(call) }
+  const server = new S3Bucket(awsCaller<S3Api>(client, '@aws-sdk/client-s3'), bucket, objectPrefix(prefix), clock)
+  return { ...twoObjectStore(server, clock), inspect: (call) => server.inspect(call) }
 }
 
 class S3Bucket implements ObjectBackend {
@@ -73,13 +73,13 @@ class S3Bucket implements ObjectBackend {
     this.#clock = clock
   }
 
-  get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined> {
+  get(election: string, kind: ObjectKind, call: CallOptions): Promise<VersionedValue | undefined> {
     return this.#bounded(call, (signal) => this.#read(objectOf(this.#folder, election, kind), signal))
   }
 
   put(
     election: string,
-    kind: Kind,
+    kind: ObjectKind,
     text: string,
     version: string | undefined,
     call: CallOptions,
@@ -97,7 +97,7 @@ class S3Bucket implements ObjectBackend {
         Prefix: this.#folder,
         // Objects in subfolders do not belong to this store.
         Delimiter: '/',
-        MaxKeys: Math.min(limit, mostOnPage),
+        MaxKeys: Math.min(limit, maxPageSize),
         ...(after !== undefined && { StartAfter: `${this.#folder}${after}` }),
       }
       const answer = await this.#call('listObjectsV2', input, signal)
@@ -106,12 +106,12 @@ class S3Bucket implements ObjectBackend {
         prefix ? [`${prefix}\u{10ffff}`] : [],
       )
       const last = answer.IsTruncated ? [...keys, ...folders].toSorted().at(-1) : undefined
-      const values = await valuesOf(this.#folder, keys, (key) => this.#read(key, signal))
+      const values = await readRecords(this.#folder, keys, (key) => this.#read(key, signal))
       return { values, next: last?.slice(this.#folder.length) }
     })
   }
 
-  nameOf(election: string, kind: Kind): string {
+  nameOf(election: string, kind: ObjectKind): string {
     return `s3://${this.#bucket}/${objectOf(this.#folder, election, kind)}`
   }
 
@@ -141,7 +141,7 @@ class S3Bucket implements ObjectBackend {
     const input = { Bucket: this.#bucket, Key: key, Body: value, ContentType: 'application/json', ...condition }
     try {
       const { ETag: written } = await this.#call('putObject', input, signal)
-      // The outcome is unknown here. The next read shows it.
+      // The outcome of this write is unknown. The next read shows it.
       if (!written) throw new TenureError('RECORD_INVALID', 'S3 returned no ETag for a write.')
       return written
     } catch (error) {
@@ -167,8 +167,8 @@ class S3Bucket implements ObjectBackend {
   }
 
   /**
-   * Some servers, and clients that predate conditional writes, ignore conditions and overwrite anything. This checks
-   * both conditions on an object that is used for nothing else, with writes that the server must refuse.
+   * Some servers, and clients that predate conditional writes, ignore conditions and overwrite anything. This check
+   * tests both conditions on a dedicated object, with writes that the server must refuse.
    */
   async #tryConditions(signal: AbortSignal): Promise<void> {
     const key = `${this.#folder}.conditions`

@@ -5,7 +5,7 @@ import type { Head, HttpAnswer } from '../../clients/http/http-client.ts'
 /** The service refused a request, or its answer does not match the request. */
 export class AnswerError extends TenureError {
   readonly status: number
-  /** How long the service asks the caller to wait. It is not binding: a leader has its own deadline. */
+  /** How long the service asks the caller to wait. It is only a suggestion, because a leader has its own deadline. */
   readonly retryAfterMs: number | undefined
 
   constructor(
@@ -64,7 +64,7 @@ export function errorOf(name: string, { status, headers, text }: HttpAnswer): An
 }
 
 /** The error for an answer that cannot be understood. It counts as no answer. */
-export function misunderstood(name: string, what: string, status: number): AnswerError {
+export function malformedResponse(name: string, what: string, status: number): AnswerError {
   return new AnswerError('BACKEND_UNAVAILABLE', `${name} sent a malformed response: ${what}.`, { status })
 }
 

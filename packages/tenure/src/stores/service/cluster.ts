@@ -5,10 +5,10 @@ import { Endpoints } from '../../clients/http/endpoints.ts'
 import type { Head, HttpAnswer, HttpCall, HttpStream } from '../../clients/http/http-client.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
 import { credentialsOf, type ServiceCredentials } from './options.ts'
-import { errorOf, jsonOf, misunderstood } from './answer-error.ts'
+import { errorOf, jsonOf, malformedResponse } from './answer-error.ts'
 
-/** An answer of the service: the expected one, or a refusal because another node leads. */
-export interface Reply {
+/** An answer from the service: the expected one, or a refusal because another node leads. */
+export interface ServiceReply {
   readonly refused: boolean
   readonly body: Record<string, unknown>
 }
@@ -19,8 +19,8 @@ const clusterHeader = 'tenure-cluster-id'
 export class Cluster {
   readonly #endpoints: Endpoints
   /**
-   * Cluster id of the first answer. After that, the store rejects answers of any other cluster and sends it nothing
-   * more.
+   * The cluster id of the first answer. After that, the store rejects answers from any other cluster and sends it
+   * nothing more.
    */
   #id: string | undefined
 
@@ -37,7 +37,7 @@ export class Cluster {
   call<T>(
     request: Pick<HttpCall, 'method' | 'path' | 'body'>,
     call: CallOptions,
-    take: (reply: Reply) => T,
+    take: (reply: ServiceReply) => T,
     expected: readonly number[] = [200],
   ): Promise<T> {
     return this.#endpoints.ask(call, async ({ name, http }, share) => {
@@ -46,7 +46,7 @@ export class Cluster {
       try {
         return take(reply)
       } catch (error) {
-        throw error instanceof MalformedResponse ? misunderstood(name, error.message, answer.status) : error
+        throw error instanceof MalformedResponse ? malformedResponse(name, error.message, answer.status) : error
       }
     })
   }
@@ -76,13 +76,13 @@ export class Cluster {
     return this.#id === undefined ? {} : { [clusterHeader]: this.#id }
   }
 
-  #judge(name: string, answer: HttpAnswer, expected: readonly number[]): Reply {
+  #judge(name: string, answer: HttpAnswer, expected: readonly number[]): ServiceReply {
     const { status, headers, text } = answer
     this.#checkCluster(name, answer)
     const body = jsonOf(headers, text)
     const refused = status === 409 && body?.['error'] === 'NOT_LEADER'
     if (!expected.includes(status) && !refused) throw errorOf(name, answer)
-    if (!body) throw misunderstood(name, `${status} without a JSON object`, status)
+    if (!body) throw malformedResponse(name, `${status} without a JSON object`, status)
     this.#adopt(name, answer)
     return { refused, body }
   }
@@ -92,12 +92,12 @@ export class Cluster {
     if (head.status !== 200) throw errorOf(name, { ...head, text: await text() })
     const type = head.headers['content-type'] ?? 'nothing'
     if (!/^text\/event-stream\b/i.test(type)) {
-      throw misunderstood(name, 'the watch returned no event stream (check for a proxy in between)', head.status)
+      throw malformedResponse(name, 'the watch returned no event stream (check for a proxy in between)', head.status)
     }
     this.#adopt(name, head)
   }
 
-  /** Fails closed: a lease in another cluster does not count here, and neither do its terms. */
+  /** Fails closed. A lease in another cluster does not count here, and neither do its terms. */
   #checkCluster(name: string, { headers }: Head): void {
     const id = headers[clusterHeader]
     if (id === undefined || this.#id === undefined || id === this.#id) return
@@ -107,7 +107,7 @@ export class Cluster {
 
   #adopt(name: string, { status, headers }: Head): void {
     const id = headers[clusterHeader]
-    if (typeof id !== 'string' || id === '') throw misunderstood(name, `it has no ${clusterHeader} header`, status)
+    if (typeof id !== 'string' || id === '') throw malformedResponse(name, `it has no ${clusterHeader} header`, status)
     this.#id ??= id
   }
 }

@@ -12,7 +12,11 @@ export function environmentCredentials(environment: Environment): ServiceCredent
   const tokenFile = environmentFile(environment, 'TENURE_TOKEN_FILE')
   const { TENURE_TOKEN: token } = environment
   if (token && tokenFile) {
-    throw invalidOption('TENURE_TOKEN_FILE', environment['TENURE_TOKEN_FILE'], 'TENURE_TOKEN is also set')
+    throw invalidOption(
+      'TENURE_TOKEN_FILE',
+      environment['TENURE_TOKEN_FILE'],
+      'TENURE_TOKEN is also set. Set only one of them',
+    )
   }
   return {
     token: token || (tokenFile && (() => tokenIn(tokenFile(), environment['TENURE_TOKEN_FILE']))),
@@ -24,11 +28,11 @@ export function environmentCredentials(environment: Environment): ServiceCredent
 function adviseOnReaders(path = ''): void {
   const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 }
   if (process.platform === 'win32' || (mode & othersRead) === 0) return
-  warnOnce('UNSAFE_PERMISSIONS', `Every user of this machine can read the token in ${path}. Run: chmod 600 ${path}`)
+  warnOnce('UNSAFE_PERMISSIONS', `Any user on this machine can read the token in ${path}. Run: chmod 600 ${path}`)
 }
 
 function tokenIn(text: string, path: string | undefined): string {
   adviseOnReaders(path)
-  if (!isToken(text)) throw unavailable(`The token in ${path} contains ${notInToken}.`)
+  if (!isToken(text)) throw unavailable(`The token in ${path} must not contain ${notInToken}.`)
   return text
 }

@@ -1,3 +1,8 @@
+/**
+ * Keeps elections in groups of an election service.
+ *
+ * @module
+ */
 import { isObject } from '@tenure/internal/objects'
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock } from '../../common/clock.ts'
@@ -21,12 +26,12 @@ import { encodeName } from '../../store-kit/encode-name.ts'
 import { listPage, pageOf } from '../../store-kit/list.ts'
 import { plainStore } from '../../store-kit/bound-store.ts'
 import { granted } from '../../store-kit/rules.ts'
-import { Cluster, type Reply } from './cluster.ts'
+import { Cluster, type ServiceReply } from './cluster.ts'
 import { eventsOf } from './events.ts'
 import { addressesOf, checkCredentials, type ServiceCredentials } from './options.ts'
-import { ownRecordOf, recordOf, refusalOf, standingOf } from './records.ts'
-import { AnswerError, misunderstood } from './answer-error.ts'
-import { Watches } from '../../store-kit/watches.ts'
+import { ownRecordOf, recordOf, refusalOf, groupStateOf } from './answer-records.ts'
+import { AnswerError, malformedResponse } from './answer-error.ts'
+import { OpenWatches } from '../../store-kit/watches.ts'
 
 export type { Provided } from '../../clients/http/provided.ts'
 
@@ -47,17 +52,18 @@ export interface ServiceStoreOptions extends ServiceCredentials {
 /** A store in an election service. */
 export interface ServiceStore extends LeaseStore {
   /**
-   * Like `read`, with the time left of the lease on the service's clock: 0 if there is no leader. `freeInMs` is how
-   * long no lease can be granted yet, for example after a restore: 0 if there is a leader or a lease can be granted.
+   * Returns the record, and the time left on its lease by the service's clock: 0 if there is no leader. `freeInMs` is
+   * the time until a lease can be granted, which may be above 0 after a restore, for example. It is 0 if there is a
+   * leader or a lease can be granted now.
    */
   look(
     election: string,
     options: CallOptions,
   ): Promise<{ readonly record: LeaseRecord | undefined; readonly remainingMs: number; readonly freeInMs: number }>
   /**
-   * Sends any other request to the service, for example for its groups or the candidates. Returns the answer as it is,
-   * even one that says that another node leads (`NOT_LEADER`). Rejects on every other error.
-   * `docs/reference/http-api.md` describes the routes and answers.
+   * Sends any other request to the service, for example for its groups or the candidates. Returns the answer unchanged,
+   * even if it says that another node leads (`NOT_LEADER`). Rejects on every other error. `docs/reference/http-api.md`
+   * describes the routes and answers.
    */
   request(
     request: { readonly method: 'GET' | 'POST' | 'PUT'; readonly path: string; readonly body?: unknown },
@@ -79,7 +85,7 @@ const spreadMs = 1_000
 const longestHoldMs = 300_000
 
 /**
- * Keeps each election in a group of an election service (`tenure serve`). The service judges expiry on its own clock.
+ * Keeps each election in a group of an election service (`tenure serve`). The service decides expiry on its own clock.
  *
  * @example
  * const store = serviceStore({ url: 'https://elections.example.com', token: () => readFile('token', 'utf8') })
@@ -94,13 +100,15 @@ export function serviceStore(options: ServiceStoreOptions): ServiceStore {
   return plainStore(new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock))
 }
 
-/** Does not use the shared rules: the service itself judges claims on its own clock and returns the outcome. */
+/**
+ * Does not use the shared rules, because the service itself decides claims by its own clock, and returns the outcome.
+ */
 class ServiceLeases implements ServiceStore {
   readonly expiry = 'own-clock'
   readonly terms = true
   readonly #cluster: Cluster
   readonly #clock: Clock
-  readonly #watches = new Watches()
+  readonly #watches = new OpenWatches()
   /** Until when no watch is tried, because the service has too many, or a proxy does not let them through. */
   #noWatchUntilMs = -Infinity
 
@@ -116,7 +124,7 @@ class ServiceLeases implements ServiceStore {
   look(...[election, call]: Parameters<ServiceStore['look']>): ReturnType<ServiceStore['look']> {
     const request = { method: 'GET', path: pathOf(election, 'leader') } as const
     return this.#cluster.call(request, call, ({ body }) => {
-      const { record, retryAfterMs = 0 } = standingOf(election, body)
+      const { record, retryAfterMs = 0 } = groupStateOf(election, body)
       const { leader, retry_after_ms: waitMs } = body
       const freeInMs = leader === null && typeof waitMs === 'number' ? Math.max(0, waitMs) : 0
       return { record, remainingMs: record && !record.released ? retryAfterMs : 0, freeInMs }
@@ -124,12 +132,12 @@ class ServiceLeases implements ServiceStore {
   }
 
   async acquire(claim: AcquireClaim, call: CallOptions): Promise<Outcome> {
-    const { election, holder, attempt, leaseDurationMs, afterTerm, metadata, mark } = claim
+    const { election, holder, attempt, leaseDurationMs, afterTerm, metadata, writeId } = claim
     if (afterTerm >= Number.MAX_SAFE_INTEGER) {
       throw new TenureError('TERM_EXHAUSTED', `Election "${election}" has used its last term, ${afterTerm}.`)
     }
     const lease_ttl_ms = Math.ceil(leaseDurationMs)
-    const asked = { node_id: holder, attempt, lease_ttl_ms, after_term: afterTerm, metadata, mark }
+    const asked = { node_id: holder, attempt, lease_ttl_ms, after_term: afterTerm, metadata, write_id: writeId }
     return this.#post(election, 'campaign', asked, call, ({ body }) => {
       const { is_leader: won, leader } = body
       if (won === false) return refusalOf(election, body)
@@ -139,12 +147,26 @@ class ServiceLeases implements ServiceStore {
   }
 
   renew(claim: HeldClaim, call: CallOptions): Promise<Outcome> {
-    const { carry, leaseDurationMs } = claim
-    const asked = { ...heldOf(claim), extend_by_ms: Math.ceil(leaseDurationMs), ...(carry !== undefined && { carry }) }
+    const { checkpoint, leaseDurationMs } = claim
+    const asked = {
+      ...heldOf(claim),
+      extend_by_ms: Math.ceil(leaseDurationMs),
+      ...(checkpoint !== undefined && { checkpoint }),
+    }
     return this.#post(claim.election, 'renew', asked, call, (reply) => heldOutcome(reply, claim, false))
   }
 
-  release(claim: HeldClaim, call: CallOptions): Promise<Outcome> {
+  async release(claim: HeldClaim, call: CallOptions): Promise<Outcome> {
+    try {
+      return await this.#release(claim, call)
+    } catch (error) {
+      // A service of an earlier version refuses the field. The lease must be released all the same.
+      if (claim.successor === undefined || !isTenureError(error) || error.code !== 'INVALID_REQUEST') throw error
+      return this.#release({ ...claim, successor: undefined }, call)
+    }
+  }
+
+  #release(claim: HeldClaim, call: CallOptions): Promise<Outcome> {
     return this.#post(claim.election, 'resign', heldOf(claim), call, (reply) => heldOutcome(reply, claim, true))
   }
 
@@ -158,7 +180,7 @@ class ServiceLeases implements ServiceStore {
       yield* this.#follow(election, signal, holder)
     } catch (error) {
       const failure =
-        error instanceof MalformedResponse ? misunderstood('The election service', error.message, 200) : error
+        error instanceof MalformedResponse ? malformedResponse('The election service', error.message, 200) : error
       if (!signal.aborted) this.#holdWatches(failure)
       throw failure
     }
@@ -180,7 +202,7 @@ class ServiceLeases implements ServiceStore {
     this.#cluster.close()
   }
 
-  request(...[request, call]: Parameters<ServiceStore['request']>): Promise<Reply['body']> {
+  request(...[request, call]: Parameters<ServiceStore['request']>): Promise<ServiceReply['body']> {
     return this.#cluster.call(request, call, ({ body }) => body, [200, 201])
   }
 
@@ -189,7 +211,7 @@ class ServiceLeases implements ServiceStore {
     verb: string,
     body: unknown,
     call: CallOptions,
-    take: (reply: Reply) => Outcome,
+    take: (reply: ServiceReply) => Outcome,
   ): Promise<Outcome> {
     return this.#cluster.call({ method: 'POST', path: pathOf(election, verb), body }, call, take)
   }
@@ -199,7 +221,7 @@ class ServiceLeases implements ServiceStore {
    * service shows it as present.
    */
   async *#follow(election: string, signal: AbortSignal, holder: string | undefined): Records {
-    let name = holder === undefined ? '' : `&node_id=${encodeURIComponent(holder)}`
+    const name = holder === undefined ? '' : `&node_id=${encodeURIComponent(holder)}`
     let shown: string | undefined
     let cursor: string | undefined
     for (;;) {
@@ -235,11 +257,6 @@ class ServiceLeases implements ServiceStore {
           cursor = undefined
           continue
         }
-        // An earlier version of the service does not support the name.
-        if (isRefused && name !== '') {
-          name = ''
-          continue
-        }
         if (!isTenureError(error) || !error.retryable || !worked()) throw error
       }
       await pause(this.#clock, this.#clock.random() * spreadMs, signal)
@@ -263,14 +280,14 @@ function stateIn(
   if (event['group_id'] !== groupOf(election)) return undefined
   switch (event['type']) {
     case 'STATE':
-      return standingOf(election, event)
+      return groupStateOf(election, event)
     case 'LEADER_CHANGED':
     case 'RENEWED':
       return { record: recordOf(election, event['leader'], false) }
     case 'LEADER_LOST': {
       if (event['reason'] === 'deleted') return { record: undefined }
       const record = recordOf(election, event['previous_leader'], true)
-      return { record: event['reason'] === 'expired' ? { ...record, ranOut: true } : record }
+      return { record: event['reason'] === 'expired' ? { ...record, expired: true } : record }
     }
     default:
       return undefined
@@ -288,13 +305,13 @@ function listedRecord(group: unknown): LeaseRecord | undefined {
   throw new MalformedResponse(`group "${election}" has only the hash of its election's name`)
 }
 
-function heldOutcome({ refused, body }: Reply, claim: HeldClaim, released: boolean): Outcome {
+function heldOutcome({ refused, body }: ServiceReply, claim: HeldClaim, released: boolean): Outcome {
   if (refused) return refusalOf(claim.election, body, 'current_leader')
   return granted(ownRecordOf(claim, body['leader'], released), claim)
 }
 
-function heldOf({ holder, attempt, term, version, mark }: HeldClaim) {
-  return { node_id: holder, attempt, term, version, mark }
+function heldOf({ holder, attempt, term, version, writeId, successor }: HeldClaim) {
+  return { node_id: holder, attempt, term, version, write_id: writeId, successor }
 }
 
 function groupOf(election: string): string {

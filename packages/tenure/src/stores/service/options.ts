@@ -54,13 +54,13 @@ export function checkCredentials(credentials: ServiceCredentials): void {
   checkProvidedTls(credentials)
 }
 
-/** The current credentials. */
+/** Returns the current credentials for a call. */
 export async function credentialsOf(credentials: ServiceCredentials): Promise<Credentials> {
   const [token, tls] = await Promise.all([provide('token', credentials.token, isToken), provideTls(credentials)])
   return { authorization: token === undefined ? undefined : `Bearer ${token.trim()}`, tls }
 }
 
-/** True if the text can be sent in a header. For other texts, Node's own error would be hard to understand. */
+/** True if the text can be sent in a header. For any other text, Node's own error would be hard to understand. */
 export function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text.trim())
 }

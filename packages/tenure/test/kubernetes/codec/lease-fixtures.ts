@@ -15,7 +15,7 @@ export const draft: RecordDraft = {
   renewedAt: noon,
   released: false,
   metadata: { zone: 'az-a' },
-  carry: '',
+  checkpoint: '',
 }
 
 export const read = ({ record }: DecodedLease): LeaseRecord => record

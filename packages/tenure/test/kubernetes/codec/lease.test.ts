@@ -25,7 +25,7 @@ const grant = (value: unknown) => ({
   annotations: { 'tenure.dev/grant': typeof value === 'string' ? value : JSON.stringify(value) },
 })
 
-/** Rows of one column. An array among them stays one value. */
+/** Returns rows with one column for `test.each`. A value that is an array stays one value. */
 const each = (...values: readonly unknown[]) => values.map((value) => [value])
 
 /** The Lease as the API server would return it after the write. */
@@ -125,7 +125,7 @@ describe('encodeLease', () => {
       resourceVersion: '41',
       creationTimestamp: '2029-01-01T00:00:00Z',
       labels: { team: 'payments' },
-      annotations: { note: 'hands off', 'tenure.dev/grant': 'old', 'tenure.dev/carry': 'last run at 5' },
+      annotations: { note: 'hands off', 'tenure.dev/grant': 'old', 'tenure.dev/checkpoint': 'last run at 5' },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' }],
       finalizers: ['example.test/wait'],
       managedFields: [{ manager: 'kubectl' }],
@@ -137,7 +137,7 @@ describe('encodeLease', () => {
       fromTheFuture: [1],
       holderIdentity: 'old',
     }
-    const written = write({ carry: 'last run at 6' }, lease(spec, metadata))
+    const written = write({ checkpoint: 'last run at 6' }, lease(spec, metadata))
     expect(written.metadata).toEqual({
       ...metadata,
       name: 'jobs',
@@ -146,7 +146,7 @@ describe('encodeLease', () => {
         note: 'hands off',
         'tenure.dev/grant':
           '{"holder":"pod-a","term":7,"attempt":"x.1","leaseDurationMs":15000,"released":false,"metadata":{"zone":"az-a"}}',
-        'tenure.dev/carry': 'last run at 6',
+        'tenure.dev/checkpoint': 'last run at 6',
       },
     })
     expect(written.spec).toMatchObject({
@@ -234,7 +234,7 @@ describe('decodeLease', () => {
       attempt: text,
       term: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
       leaseDurationMs: fc.integer({ min: 1, max: 2 ** 31 - 1 }),
-      carry: fc.oneof(fc.constant(''), text),
+      checkpoint: fc.oneof(fc.constant(''), text),
       metadata: fc.dictionary(text, fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<string>),
       released: fc.boolean(),
     })
@@ -267,7 +267,7 @@ describe('decodeLease', () => {
         renewedAt: noon + 4_000,
         released: false,
         metadata: {},
-        carry: '',
+        checkpoint: '',
         version: '41',
       },
       highestTerm: 0,
@@ -335,7 +335,7 @@ describe('decodeLease', () => {
 describe('the attempt in a Lease', () => {
   const told = { holder: 'pod-a', term: 7, attempt: 'x.1', metadata: { zone: 'az-a' } }
 
-  test('an attempt counts for the holder and term in the spec', () => {
+  test('the attempt in the annotation is used when its holder and term match the spec', () => {
     const record = read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(told)))
     expect(record).toMatchObject({ attempt: 'x.1', metadata: { zone: 'az-a' }, released: false })
   })
@@ -345,16 +345,16 @@ describe('the attempt in a Lease', () => {
     ['a later term', { holderIdentity: 'pod-a', leaseTransitions: 8 }],
     ['an earlier term', { holderIdentity: 'pod-a', leaseTransitions: 6 }],
     ['no term', { holderIdentity: 'pod-a' }],
-    ['a holder that looks alike', { holderIdentity: 'pod-a ', leaseTransitions: 7 }],
-    ['a later holder that has released', { leaseTransitions: 8 }],
-  ])('an attempt is ignored under %s', (_what, spec) => {
+    ['a holder that differs only in a space', { holderIdentity: 'pod-a ', leaseTransitions: 7 }],
+    ['no holder and a later term', { leaseTransitions: 8 }],
+  ])('the attempt in the annotation is ignored when the spec has %s', (_what, spec) => {
     const record = read(lease(spec, grant(told)))
     const holder = 'holderIdentity' in spec ? spec.holderIdentity : ''
     expect(record).toMatchObject({ holder, attempt: '', metadata: {} })
   })
 
   test.each([7, 6, undefined])(
-    'a grant that was not released continues without a holder under leaseTransitions %j',
+    'a grant that was not released stays valid when the holder was removed and leaseTransitions is %j',
     (transitions) => {
       const wiped = lease(
         { leaseTransitions: transitions, leaseDurationSeconds: 1 },
@@ -368,7 +368,7 @@ describe('the attempt in a Lease', () => {
   )
 
   test.each([6, 0, undefined])(
-    'the highest term is kept when someone writes leaseTransitions %j',
+    'the highest term is kept when another program sets leaseTransitions to %j',
     (leaseTransitions) => {
       for (const holderIdentity of ['client-go', undefined]) {
         const current = lease({ holderIdentity, leaseTransitions }, grant(told))
@@ -419,17 +419,17 @@ describe('the attempt in a Lease', () => {
 
   test.each(each(null, [], 'x', 5))('annotations that are %j are ignored', (annotations) => {
     const current = lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, { annotations })
-    expect(read(current)).toMatchObject({ holder: 'pod-a', attempt: '', carry: '' })
+    expect(read(current)).toMatchObject({ holder: 'pod-a', attempt: '', checkpoint: '' })
     expect(write({}, current).metadata.annotations).toHaveProperty(['tenure.dev/grant'])
   })
 })
 
 test("a checkpoint survives another program's term, and a later leader reads it", () => {
-  const carried = stored(write({ carry: 'last run at 5' }))
+  const carried = stored(write({ checkpoint: 'last run at 5' }))
   // client-go sends the object back unchanged, except for its spec.
   const foreign = lease({ holderIdentity: 'client-go', leaseTransitions: 8 }, carried.lease.metadata)
-  expect(read(foreign)).toMatchObject({ holder: 'client-go', attempt: '', carry: 'last run at 5' })
-  const mine = stored(write({ term: 9, carry: read(foreign).carry }, foreign))
-  expect(read(mine)).toMatchObject({ holder: 'pod-a', attempt: 'x.1', term: 9, carry: 'last run at 5' })
-  expect(read(stored(write({ term: 9, carry: '' }, mine))).carry).toBe('')
+  expect(read(foreign)).toMatchObject({ holder: 'client-go', attempt: '', checkpoint: 'last run at 5' })
+  const mine = stored(write({ term: 9, checkpoint: read(foreign).checkpoint }, foreign))
+  expect(read(mine)).toMatchObject({ holder: 'pod-a', attempt: 'x.1', term: 9, checkpoint: 'last run at 5' })
+  expect(read(stored(write({ term: 9, checkpoint: '' }, mine))).checkpoint).toBe('')
 })

@@ -2,10 +2,10 @@ import { deepEqual, equal, ok } from 'node:assert/strict'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
-import { held } from '../../../src/conformance/scene.ts'
+import { held } from '../../../../testing/src/conformance/scene.ts'
 import { absentVersion, type AcquireClaim, type LeaseStore, type Outcome } from '../../../src/engine/lease-store.ts'
 import type { DynamoDBStoreOptions } from '../../../src/stores/dynamodb/index.ts'
-import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+import { call, claimOf, codeOf, granted, withFaultProxy, type Checks } from './cloud-checks.ts'
 import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
@@ -55,7 +55,7 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     await remove(election)
     letGo()
     equal((await arriving)?.ok, false)
-    // It is neither shown nor found again by its attempt.
+    // The late grant is not shown, and its attempt does not find it again.
     const store = open()
     equal(await store.read(election, call), undefined)
     equal((await store.acquire(claim, call)).ok, false)
@@ -117,11 +117,11 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
   },
 
   async 'a write that the client repeats after a lost answer is one grant'(library) {
-    await withFront(library, async (front) => {
+    await withFaultProxy(library, async (front) => {
       const client = new DynamoDB({ ...localAws(front.url), maxAttempts: 3 })
       const store = library.open({ client })
       const claim = claimOf()
-      // The election is read first.
+      // Read first, so that the next POST is the write.
       await store.read(claim.election, call)
       front.lose = { method: 'POST', count: 1 }
       const record = granted(await store.acquire(claim, call))

@@ -1,12 +1,12 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { held } from '../../../src/conformance/scene.ts'
+import { held } from '../../../../testing/src/conformance/scene.ts'
 import type { GcsFetch, GcsStoreOptions } from '../../../src/stores/gcs/index.ts'
-import { fakeClock } from '../../../src/testing/index.ts'
-import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+import { fakeClock } from '../../../../testing/src/index.ts'
+import { call, claimOf, codeOf, granted, withFaultProxy, type Checks } from './cloud-checks.ts'
 import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
-/** Records the times at which records were sent, on this clock. */
+/** Records the times, on this clock, at which lease records were sent. */
 function noting(clock: { monotonicMs(): number }) {
   const sentMs: number[] = []
   const send: GcsFetch = (url, request) => {
@@ -31,7 +31,7 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     await clock.advance(200)
     granted(await renewal)
     ok((sentMs[1] ?? 0) - (sentMs[0] ?? 0) > 1_000)
-    // Another object is not delayed.
+    // A write of another object is not delayed.
     granted(await store.acquire(claimOf(), call))
   },
 
@@ -59,7 +59,7 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     }
     const { term } = await passOn(0)
     await store.read(election, call)
-    // Its first write uses the outdated version it has seen, and its second the current one.
+    // This acquire first writes with the outdated version that the store has seen, and then with the current one.
     const next = store.acquire(claimOf({ election, afterTerm: (await passOn(term)).term }), call)
     equal(await codeOf(next, 2_000), 'answered')
   },
@@ -78,7 +78,7 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
   },
 
   async 'acquire finds its own grant after its answer was lost'(library) {
-    await withFront(library, async (front) => {
+    await withFaultProxy(library, async (front) => {
       const store = library.open({ url: front.url })
       const claim = claimOf()
       front.lose = { method: 'POST', count: 1 }
@@ -90,7 +90,7 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
   },
 
   async 'rate limiting, server errors and denied access are reported with their codes'(library) {
-    await withFront(library, async (front) => {
+    await withFaultProxy(library, async (front) => {
       const store = library.open({ url: front.url })
       for (const [status, code] of [
         [429, 'RATE_LIMITED'],

@@ -110,7 +110,7 @@ export const dynamodbMutations: readonly CloudMutation[] = [
     find: keepsFound,
     replace: `const ignored = () => kept ?? { value: record, version: '' }
       const raised = await this.#raise(election, kept, record, call).catch(ignored)`,
-    caughtBy: 'a found grant is not shown when recording its term fails for another reason',
+    caughtBy: 'a found grant is not shown when recording its term fails for a reason other than a missing permission',
   },
   {
     name: 'a process that may not record terms still finds its grant',
@@ -131,13 +131,13 @@ export const dynamodbMutations: readonly CloudMutation[] = [
     file: 'store-kit/two-object-store.ts',
     find: 'if (error instanceof TermDenied) return undefined',
     replace: 'if (error) return undefined',
-    caughtBy: 'a found grant is not shown when recording its term fails for another reason',
+    caughtBy: 'a found grant is not shown when recording its term fails for a reason other than a missing permission',
   },
   {
     name: 'a call waits as long as its client does',
     file: 'store-kit/call-deadline.ts',
-    find: 'clock.setTimer(ms, () =>',
-    replace: 'clock.setTimer(ms * 1_000, () =>',
+    find: '{ clock, timeoutMs, late: (ms) => lateAnswer(service, ms) }',
+    replace: '{ clock, timeoutMs: timeoutMs * 1_000, late: (ms) => lateAnswer(service, ms) }',
     caughtBy: 'a call ends at its deadline even if the client ignores it',
   },
 ]
@@ -165,8 +165,8 @@ export const s3Mutations: readonly CloudMutation[] = [
   {
     name: 'equal contents have equal versions',
     file: 'store-kit/record.ts',
-    find: 'metadata, carry, ...unique })',
-    replace: 'metadata, carry, renewedAt: 0, ...(unique && {}) })',
+    find: 'metadata, successor, checkpoint, ...unique })',
+    replace: 'metadata, successor, checkpoint, renewedAt: 0, ...(unique && {}) })',
     caughtBy: 'every write creates a version that no earlier write had',
   },
   {

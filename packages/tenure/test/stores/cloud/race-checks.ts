@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict'
-import { held } from '../../../src/conformance/scene.ts'
-import { call, claimOf, granted, withFront, type Checks } from './library.ts'
+import { held } from '../../../../testing/src/conformance/scene.ts'
+import { call, claimOf, granted, withFaultProxy, type Checks } from './cloud-checks.ts'
 
 /**
  * Two writes of one object that are both in flight when the server sees the first. The race in the conformance suite
@@ -10,7 +10,7 @@ export function raceChecks(putOfRecord: RegExp): Checks<object> {
   const hold = { pattern: putOfRecord, count: 2 }
   return {
     async 'exactly one of two concurrent creates of a record wins'(library) {
-      await withFront(library, async (front) => {
+      await withFaultProxy(library, async (front) => {
         const { election } = claimOf()
         const stores = [library.open({ url: front.url }), library.open({ url: front.url })]
         front.hold = hold
@@ -20,7 +20,7 @@ export function raceChecks(putOfRecord: RegExp): Checks<object> {
     },
 
     async 'exactly one of two concurrent renewals of a version wins'(library) {
-      await withFront(library, async (front) => {
+      await withFaultProxy(library, async (front) => {
         const stores = [library.open({ url: front.url }), library.open({ url: front.url })]
         const record = granted(await library.open().acquire(claimOf(), call))
         front.hold = hold

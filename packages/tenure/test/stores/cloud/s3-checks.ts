@@ -2,15 +2,15 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { S3 } from '@aws-sdk/client-s3'
 import { localS3 } from '../../../../../test/servers/moto.ts'
-import { held } from '../../../src/conformance/scene.ts'
+import { held } from '../../../../testing/src/conformance/scene.ts'
 import type { S3StoreOptions } from '../../../src/stores/s3/index.ts'
-import { call, claimOf, codeOf, granted, withFront, type Checks, type Library } from './library.ts'
+import { call, claimOf, codeOf, granted, withFaultProxy, type Checks, type Library } from './cloud-checks.ts'
 import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
-/** Checks that nobody is elected on a server that does not see a condition, and that no record is written there. */
+/** Checks that on a server that ignores conditions, nobody is elected and no record is written. */
 async function refusesWithout(header: string, library: Library<S3StoreOptions>): Promise<void> {
-  await withFront(library, async (front) => {
+  await withFaultProxy(library, async (front) => {
     front.hidden.add(header)
     const claim = claimOf()
     equal(await codeOf(library.open({ url: front.url }).acquire(claim, call)), 'UNSAFE_SETTINGS')
@@ -26,7 +26,7 @@ export const s3Checks: Checks<S3StoreOptions> = {
   'acquire fails on a server that ignores If-Match': (library) => refusesWithout('if-match', library),
 
   async 'the store probes conditional writes once, and never for reads'(library) {
-    await withFront(library, async (front) => {
+    await withFaultProxy(library, async (front) => {
       const store = library.open({ url: front.url })
       const claim = claimOf()
       await store.read(claim.election, call)
@@ -49,7 +49,7 @@ export const s3Checks: Checks<S3StoreOptions> = {
   },
 
   async 'a write that the client repeats after a lost answer is one grant'(library) {
-    await withFront(library, async (front) => {
+    await withFaultProxy(library, async (front) => {
       const store = library.open({ client: new S3({ ...localS3(front.url), maxAttempts: 3 }) })
       const claim = claimOf()
       granted(await store.acquire(claimOf(), call))

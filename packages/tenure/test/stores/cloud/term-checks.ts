@@ -2,21 +2,21 @@ import { deepEqual, equal } from 'node:assert/strict'
 import { Elector } from '../../../src/engine/elector.ts'
 import type { ElectionEvent } from '../../../src/engine/events.ts'
 import { makeGate } from '../../fencing/gate.ts'
-import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+import { call, claimOf, codeOf, granted, withFaultProxy, type Checks } from './cloud-checks.ts'
 
 /** Checks of a grant that takes two writes. `putOfTerm` matches the request that writes a term. */
 export function termChecks(putOfTerm: RegExp): Checks<object> {
   const denied = { pattern: putOfTerm, status: 403 }
   return {
     async 'acquire grants nothing to a process that may not record terms'(library) {
-      await withFront(library, async (front) => {
+      await withFaultProxy(library, async (front) => {
         front.refuseSome = denied
         const store = library.open({ url: front.url })
         const claim = claimOf()
         equal(await codeOf(store.acquire(claim, call)), 'UNAUTHORIZED')
         equal(await store.read(claim.election, call), undefined)
         equal(await codeOf(store.acquire(claim, call)), 'UNAUTHORIZED')
-        // With the permission restored, the attempt is granted, and its term survives the record.
+        // With the permission restored, the attempt is granted, and its term survives the removal of the record.
         front.refuseSome = undefined
         equal(granted(await store.acquire(claim, call)).term, 1)
         await library.remove(claim.election)
@@ -26,7 +26,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
     },
 
     async 'a process that may not record terms is never elected'(library) {
-      await withFront(library, async (front) => {
+      await withFaultProxy(library, async (front) => {
         front.refuseSome = denied
         const { election } = claimOf()
         const store = library.open({ url: front.url })
@@ -36,7 +36,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
         const onEvent = (event: ElectionEvent) => {
           types.push(event.type)
           if (event.type === 'elected') enough.open()
-          // The first acquire, then its repetitions after a read. The attempt is in the record all the time.
+          // The first acquire, then its repetitions after a read. The attempt is in the record the whole time.
           if (event.type === 'error' && codes.push(Reflect.get(Object(event.error), 'code')) === 3) enough.open()
         }
         const options = { leaseDurationMs: 15_000, retryIntervalMs: 100, releaseOnStop: false }
@@ -49,7 +49,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
     },
 
     async 'a read-only role sees a grant once its term is recorded'(library) {
-      await withFront(library, async (front) => {
+      await withFaultProxy(library, async (front) => {
         front.refuseSome = denied
         const reader = library.open({ url: front.url })
         const claim = claimOf()
@@ -60,8 +60,10 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
       })
     },
 
-    async 'a found grant is not shown when recording its term fails for another reason'(library) {
-      await withFront(library, async (front) => {
+    async 'a found grant is not shown when recording its term fails for a reason other than a missing permission'(
+      library,
+    ) {
+      await withFaultProxy(library, async (front) => {
         front.refuseSome = denied
         const claim = claimOf()
         equal(await codeOf(library.open({ url: front.url }).acquire(claim, call)), 'UNAUTHORIZED')

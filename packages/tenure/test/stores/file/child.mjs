@@ -6,7 +6,7 @@ import { fileStore } from 'tenure/stores/file'
 
 /** @type {import('tenure').LeaseStore} */
 let store
-/** @type {import('tenure/stores/file').SignOfLife | undefined} */
+/** @type {import('tenure/stores/file').LivenessSocket | undefined} */
 let served
 /** @type {Elector} */
 let elector
@@ -67,8 +67,8 @@ const commands = {
       afterTerm = won.ok ? won.record.term : won.highestTerm
       if (!won.ok) continue
       process.send?.({ term: won.record.term })
-      const carry = String(Number(won.record.carry) + 1)
-      const renewed = await store.renew({ ...won.record, carry }, never())
+      const checkpoint = String(Number(won.record.checkpoint) + 1)
+      const renewed = await store.renew({ ...won.record, checkpoint }, never())
       if (!renewed.ok) throw new Error('a held lease was not renewed')
       const released = await store.release(renewed.record, never())
       if (!released.ok) throw new Error('a held lease was not released')

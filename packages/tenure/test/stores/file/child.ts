@@ -37,7 +37,7 @@ export class Child {
     return (await this.timed(command, value)).result as T
   }
 
-  /** The result, and when the child had it on the machine's clock. */
+  /** The result, and the time on the machine's clock at which the child had it. */
   async timed(command: string, value?: unknown): Promise<{ result: unknown; atMs: number }> {
     if (!this.process.connected) throw new Error(`The process has ended: it cannot ${command}.`)
     const id = this.#calls++
@@ -65,7 +65,7 @@ export class Child {
     await ended
   }
 
-  /** Pauses the process, as a debugger or a machine without memory would. */
+  /** Pauses the process, as a debugger or a lack of memory would. */
   pause(): void {
     this.process.kill('SIGSTOP')
   }

@@ -6,11 +6,11 @@ import { systemClock } from '../../../src/common/clock.ts'
 import type { AcquireClaim, CallOptions, Granted, LeaseRecord, LeaseStore } from '../../../src/engine/lease-store.ts'
 import {
   decodeLease,
-  decodeMark,
+  decodeTermRecord,
   encodeLease,
-  encodeMark,
+  encodeTermRecord,
   type StoredLease,
-  type TermRecord,
+  type FileTermRecord,
 } from '../../../src/stores/file/file-format.ts'
 import { fileStore, type FileStoreOptions } from '../../../src/stores/file/index.ts'
 
@@ -47,22 +47,22 @@ export async function grant(store: LeaseStore, change: Partial<AcquireClaim> = {
 }
 
 /** Waits until a record's lease has expired on the machine's clock. */
-export async function runOut({ leaseDurationMs }: LeaseRecord): Promise<void> {
+export async function untilExpired({ leaseDurationMs }: LeaseRecord): Promise<void> {
   await new Promise<void>((resolve) => systemClock.setTimer(leaseDurationMs, resolve))
 }
 
 /** The files of the election "jobs", read and written without the store. */
 export function files(directory: string) {
   const lease = join(directory, 'jobs.json')
-  const mark = `${lease}.term`
+  const termRecord = `${lease}.term`
   return {
     lease,
-    mark,
+    termRecord,
     lock: `${lease}.lock`,
     readLease: async () => decodeLease(lease, 'jobs', await readFile(lease, 'utf8')),
     writeLease: async (stored: StoredLease) => writeFile(lease, encodeLease(stored)),
-    readMark: async () => decodeMark(mark, 'jobs', await readFile(mark, 'utf8')),
-    writeMark: async (stored: TermRecord) => writeFile(mark, encodeMark(stored)),
+    readTermRecord: async () => decodeTermRecord(termRecord, 'jobs', await readFile(termRecord, 'utf8')),
+    writeTermRecord: async (stored: FileTermRecord) => writeFile(termRecord, encodeTermRecord(stored)),
     list: async () => (await readdir(directory)).sort(),
   }
 }

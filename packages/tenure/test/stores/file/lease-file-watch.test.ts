@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { StoredLease } from '../../../src/stores/file/file-format.ts'
 import { LeaseFileWatch } from '../../../src/stores/file/lease-file-watch.ts'
 import type { Unreached } from '../../../src/stores/file/liveness-socket.ts'
-import { fakeClock } from '../../../src/testing/index.ts'
+import { fakeClock } from '../../../../testing/src/index.ts'
 
 const record = {
   election: 'jobs',
@@ -13,11 +13,11 @@ const record = {
   version: '1',
   released: false,
   metadata: {},
-  carry: '',
+  checkpoint: '',
 }
 const lease = { record, clock: {}, signOfLife: { path: 'one.sock', device: '1', inode: '2' } } as unknown as StoredLease
 
-/** A watch of one lease whose holder's socket answers as listed, and then as the last answer. */
+/** A watch of one lease whose holder's socket answers as listed. After that, it repeats the last answer. */
 function watchOf(...answers: Unreached[]) {
   const clock = fakeClock()
   let asked = 0
@@ -53,7 +53,7 @@ test('a watch checks a holder that closes every connection at most once per seco
   await end()
 })
 
-test('a watch does not check a holder again whose socket says nothing', async () => {
+test('a watch checks a holder only once when its socket does not show whether the holder is alive', async () => {
   const { clock, seen, asked, end } = watchOf('unknown')
   await clock.advance(60_000)
   expect([seen, asked()]).toEqual([[false], 1])

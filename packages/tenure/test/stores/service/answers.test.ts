@@ -30,7 +30,7 @@ const record = {
   acquiredAt: 1_799_999_980_000,
   renewedAt: 1_799_999_985_000,
   metadata: {},
-  carry: '',
+  checkpoint: '',
   version: 'v7',
 }
 
@@ -39,7 +39,7 @@ test('the store sends its claims to the service and returns the granted record',
   const store = storeOf({ url: `${service.url}/below/` })
   const outcome = { ok: true, record: { ...record, released: false }, validForMs: 15_000 }
   expect(await store.acquire({ ...claim, afterTerm: 6, metadata: { zone: 'a' } }, call)).toEqual(outcome)
-  expect(await store.renew({ ...held, leaseDurationMs: 9_000.5, carry: 'on' }, call)).toEqual({
+  expect(await store.renew({ ...held, leaseDurationMs: 9_000.5, checkpoint: 'on' }, call)).toEqual({
     ...outcome,
     validForMs: 9_000.5,
   })
@@ -54,7 +54,7 @@ test('the store sends its claims to the service and returns the granted record',
     // Durations are rounded up: the service must not count a shorter lease than the caller.
     {
       line: 'POST /below/v1/groups/report/renew',
-      body: { ...named, term: 7, version: 'v7', extend_by_ms: 9_001, carry: 'on' },
+      body: { ...named, term: 7, version: 'v7', extend_by_ms: 9_001, checkpoint: 'on' },
     },
     { line: 'POST /below/v1/groups/report/resign', body: { ...named, term: 7, version: 'v7' } },
     { line: 'GET /below/v1/groups/report/leader', body: {} },
@@ -105,7 +105,7 @@ describe('refusals of the service store', () => {
     },
   )
 
-  test('a refused acquire returns how long no lease can be granted after a group was deleted', async () => {
+  test('after a group was deleted, a refused acquire returns the time until a lease may be granted', async () => {
     const service = await fakeService(
       json(200, { is_leader: false, leader: null, highest_term: 8, retry_after_ms: 900 }),
     )
@@ -116,7 +116,7 @@ describe('refusals of the service store', () => {
     })
   })
 
-  test('a refused outdated claim returns a free lease as released, even with a retry time', async () => {
+  test('a refused acquire returns the record of a free lease as released, even if the answer has a retry time', async () => {
     const service = await fakeService(
       json(200, { is_leader: false, leader: null, previous_leader: other, highest_term: 8, retry_after_ms: 100 }),
     )
@@ -159,7 +159,7 @@ const nonsense: Record<string, Answer> = {
       version: [7, null],
       attempt: [7, null],
       node_id: [7, null],
-      carry: [null],
+      checkpoint: [null],
       metadata: [null, 'text', []],
       acquired_at_ms: ['yesterday'],
     }).flatMap(([field, values]) =>
@@ -208,7 +208,7 @@ test('acquire rejects a response without "is_leader"', async () => {
   expect(error.message).toContain('"is_leader" is not a boolean')
 })
 
-describe('errors of the service', () => {
+describe('errors from the service', () => {
   const said = (error: string, more = {}) => ({ ok: false, error, message: 'So it is.', ...more })
   test.each<[string, number, unknown, Partial<TenureError>]>([
     ['for a missing identity', 401, said('UNAUTHORIZED'), { code: 'UNAUTHORIZED', retryable: false }],
@@ -249,7 +249,7 @@ describe('errors of the service', () => {
     expect(service.asked).toHaveLength(1)
   })
 
-  test('an error message of the service cannot forge a log line', async () => {
+  test('an error message from the service cannot forge a log line', async () => {
     const service = await fakeService(
       json(503, { ok: false, error: 'X\n', message: `a\r\n\u001b[31mb${'c'.repeat(999)}` }),
     )

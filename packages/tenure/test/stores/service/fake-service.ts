@@ -7,18 +7,18 @@ import type { AcquireClaim, HeldClaim } from '../../../src/engine/lease-store.ts
 import { serviceStore, type ServiceStoreOptions } from '../../../src/stores/service/index.ts'
 
 /** A received request. */
-export interface Asked {
+export interface ReceivedRequest {
   readonly line: string
   readonly headers: IncomingMessage['headers']
   readonly body: Record<string, unknown>
 }
 
-export type Answer = (response: ServerResponse, asked: Asked) => void
+export type Answer = (response: ServerResponse, asked: ReceivedRequest) => void
 
-/** An HTTP server that answers as no election service does. Ends with the test. */
+/** An HTTP server that can send answers that no election service sends. It stops with the test. */
 export interface FakeService {
   readonly url: string
-  readonly asked: readonly Asked[]
+  readonly asked: readonly ReceivedRequest[]
   /** How many connections it has accepted. */
   readonly opened: number
   /** The answer to all requests from now on. */
@@ -28,7 +28,7 @@ export interface FakeService {
 }
 
 export async function fakeService(answer: Answer): Promise<FakeService> {
-  const asked: Asked[] = []
+  const asked: ReceivedRequest[] = []
   let opened = 0
   const server = createServer((request, response) => {
     void text(request).then((content) => {
@@ -92,7 +92,7 @@ export const leader = {
   acquired_at_ms: 1_799_999_980_000,
   renewed_at_ms: 1_799_999_985_000,
   metadata: {},
-  carry: '',
+  checkpoint: '',
   attempt: 'a.1',
   version: 'v7',
 }
@@ -101,7 +101,7 @@ export const cluster = { 'tenure-cluster-id': 'cluster-one' }
 
 /** An answer that grants every request. */
 export function grantAs(headers: Record<string, string>) {
-  return (response: ServerResponse, { line }: Pick<Asked, 'line'>): void => {
+  return (response: ServerResponse, { line }: Pick<ReceivedRequest, 'line'>): void => {
     const campaign = line.endsWith('/campaign')
     const body = campaign ? { is_leader: true, highest_term: 7 } : { ok: true, highest_term: 7 }
     json(200, { ...body, leader }, headers)(response)

@@ -2,7 +2,7 @@ import type { Mutation } from '../../../../../test/mutants/mutant.ts'
 
 /** A mutant of the service store, and the check that must catch it. */
 export interface ServiceMutation extends Mutation {
-  /** A case of the conformance suite, or a check in test/processes/long/service/store-mutants.test.ts. */
+  /** A case of the conformance suite, or a check in test/service/store-mutants.slow.test.ts. */
   readonly caughtBy: string
 }
 
@@ -11,17 +11,17 @@ export const serviceMutations: readonly ServiceMutation[] = [
   {
     name: 'a renewal and a release omit the version',
     file: 'stores/service/index.ts',
-    find: 'return { node_id: holder, attempt, term, version, mark }',
-    replace: 'return { node_id: holder, attempt, term, version: version && undefined, mark }',
+    find: 'return { node_id: holder, attempt, term, version, write_id: writeId, successor }',
+    replace: 'return { node_id: holder, attempt, term, version: version && undefined, write_id: writeId, successor }',
     caughtBy: 'renew of a version that was renewed is refused and returns the record',
   },
   {
     name: 'a renewal and a release omit the attempt',
     file: 'stores/service/index.ts',
-    find: 'return { node_id: holder, attempt, term, version, mark }',
-    replace: 'return { node_id: holder, attempt: attempt && undefined, term, version, mark }',
-    // An answer about another attempt must be accepted too, or the store would reject it.
-    also: [{ file: 'stores/service/records.ts', find: 'record.attempt === attempt &&', replace: '' }],
+    find: 'return { node_id: holder, attempt, term, version, write_id: writeId, successor }',
+    replace: 'return { node_id: holder, attempt: attempt && undefined, term, version, write_id: writeId, successor }',
+    // The mutant must also accept an answer about another attempt, because the store would otherwise reject it.
+    also: [{ file: 'stores/service/answer-records.ts', find: 'record.attempt === attempt &&', replace: '' }],
     caughtBy: 'renew with another attempt is refused',
   },
   {
@@ -36,7 +36,7 @@ export const serviceMutations: readonly ServiceMutation[] = [
     file: 'stores/service/index.ts',
     find: 'const asked = { node_id: holder, attempt,',
     replace: 'const asked = { node_id: holder, instance_start_uuid: attempt,',
-    also: [{ file: 'stores/service/records.ts', find: 'record.attempt === attempt &&', replace: '' }],
+    also: [{ file: 'stores/service/answer-records.ts', find: 'record.attempt === attempt &&', replace: '' }],
     caughtBy: 'acquire with an attempt that was released is refused',
   },
   {
@@ -51,7 +51,7 @@ export const serviceMutations: readonly ServiceMutation[] = [
     file: 'stores/service/index.ts',
     find: '`&node_id=${encodeURIComponent(holder)}`',
     replace: "''",
-    caughtBy: 'a candidate that watches is a live member',
+    caughtBy: 'a candidate that watches counts as a live member',
   },
   {
     name: 'two election names share one group',
@@ -62,17 +62,17 @@ export const serviceMutations: readonly ServiceMutation[] = [
   },
   {
     name: 'a released lease is shown as held',
-    file: 'stores/service/records.ts',
+    file: 'stores/service/answer-records.ts',
     find: 'recordOf(election, previous, true)',
     replace: 'recordOf(election, previous, false)',
     caughtBy: 'a released record stays in the store with its term',
   },
   {
     name: 'a group that was deleted before its lease expired counts as free',
-    file: 'stores/service/records.ts',
+    file: 'stores/service/answer-records.ts',
     find: 'if (retry !== undefined) {',
     replace: 'if (retry === null) {',
-    caughtBy: 'a refusal tells how long nobody may lead after a group was deleted',
+    caughtBy: 'after a group was deleted, a refusal contains the time until a lease may be granted',
   },
   {
     name: 'a watch does not receive renewals',
@@ -91,12 +91,12 @@ export const serviceMutations: readonly ServiceMutation[] = [
   {
     name: 'a renewal drops the checkpoint',
     file: 'stores/service/index.ts',
-    find: '...(carry !== undefined && { carry }) }',
-    replace: '...(carry !== undefined && {}) }',
+    find: '...(checkpoint !== undefined && { checkpoint }),',
+    replace: '...(checkpoint !== undefined && {}),',
     caughtBy: 'only a renewal changes the checkpoint, and the checkpoint survives a handover',
   },
   {
-    name: 'an answer of another cluster is accepted',
+    name: 'an answer from another cluster is accepted',
     file: 'stores/service/cluster.ts',
     find: 'this.#id === undefined || id === this.#id) return',
     replace: 'this.#id === undefined || id !== undefined) return',
@@ -107,14 +107,14 @@ export const serviceMutations: readonly ServiceMutation[] = [
         replace: 'return {}',
       },
     ],
-    caughtBy: 'no other cluster is believed',
+    caughtBy: 'an answer from another cluster is rejected',
   },
   {
     name: 'another cluster is asked for a grant that the store will reject',
     file: 'stores/service/cluster.ts',
     find: 'return this.#id === undefined ? {} : { [clusterHeader]: this.#id }',
     replace: 'return {}',
-    caughtBy: 'no other cluster grants anything',
+    caughtBy: 'another cluster refuses a claim before it grants anything',
   },
   {
     name: 'each address gets the whole deadline',

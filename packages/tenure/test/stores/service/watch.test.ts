@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Clock } from '../../../src/common/clock.ts'
 import { Elector } from '../../../src/engine/elector.ts'
-import { fakeClock } from '../../../src/testing/index.ts'
+import { fakeClock } from '../../../../testing/src/index.ts'
 import { cluster, fakeService, json, leader, storeOf } from './fake-service.ts'
 
 const soon = { timeout: 5_000, interval: 5 }
@@ -71,19 +71,6 @@ describe('watch of the service store', () => {
       expect(lines).toContain('GET /v1/groups/report/watch?renewals=true&node_id=ada%20%26%20bob')
     }, soon)
     await elector.stop()
-  })
-
-  test("a watch omits the candidate's name when an older service does not know the parameter", async () => {
-    const service = await fakeService((response, { line }) => {
-      if (line.includes('node_id')) {
-        return json(400, { ok: false, error: 'INVALID_REQUEST', message: '"node_id" is not known.' })(response)
-      }
-      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...cluster })
-      response.write(state())
-    })
-    const { next } = watch(service.url, undefined, 'ada')
-    expect((await next()).value).toMatchObject({ term: 7 })
-    expect(service.asked.map(({ line }) => line.split('?')[1])).toEqual(['renewals=true&node_id=ada', 'renewals=true'])
   })
 
   test('a watch requests renewals and yields each change as a record', async () => {
@@ -185,7 +172,7 @@ describe('watch of the service store', () => {
     await clock.advance(39_000)
     const before = clock.delays.length
     stream.write(': still here\n\n')
-    // Two lines, and each restarts the timeout.
+    // The heartbeat has two lines, and each restarts the timeout.
     await vi.waitUntil(() => clock.delays.length === before + 2, soon)
     expect(clock.delays.slice(before)).toEqual([40_000, 40_000])
     await clock.advance(39_000)
@@ -205,7 +192,7 @@ describe('watch of the service store', () => {
     const { next } = watch(service.url, clock)
     const first = next()
     await nth(1)
-    // One for the head, one for the first line, and one for the event that it begins.
+    // One timer for the head, one for the first line, and one for the event that this line begins.
     await vi.waitUntil(() => clock.delays.length === 3, soon)
     const failed = expect(first).rejects.toMatchObject({ code: 'TIMEOUT' })
     await clock.advance(10_000)
@@ -213,7 +200,7 @@ describe('watch of the service store', () => {
     expect(service.asked).toHaveLength(1)
   })
 
-  test('a watch that is answered with something else fails and is not retried soon', async () => {
+  test('a watch fails and is not retried soon when the response is not an event stream', async () => {
     const clock = fakeClock()
     const service = await fakeService(json(200, { events: [], cursor: 'f.1' }))
     const store = storeOf({ url: service.url, clock })
@@ -227,7 +214,7 @@ describe('watch of the service store', () => {
     await expect(next()).rejects.toThrow(/no event stream/)
   })
 
-  test('a watch that the service refuses for lack of room waits as long as requested, within limits', async () => {
+  test('a watch that the service refuses with RATE_LIMITED is retried after the requested time, or after five minutes at most', async () => {
     const clock = fakeClock()
     const full = { ok: false, error: 'RATE_LIMITED', message: 'Too many watch already.', retry_after_ms: 5_000 }
     const service = await fakeService(json(429, full))

@@ -16,7 +16,7 @@ export function clientOf(given: unknown): KubernetesClient {
   if (has(given, 'request') && has(given, 'watch')) return given as KubernetesClient
   if (has(given, 'applyToHTTPSOptions') && has(given, 'getCurrentCluster'))
     return fromClientNode(given as KubeConfigLike)
-  const rule = 'it must be inCluster(), fromKubeConfig() or a KubeConfig of @kubernetes/client-node'
+  const rule = 'it must be inCluster(), fromKubeConfig() or a KubeConfig from @kubernetes/client-node'
   throw invalidOption('client', given, isPromise(given) ? `${rule}: await it first` : rule)
 }
 

@@ -9,7 +9,7 @@ import type { Connection, ConfiguredNamespace } from '../connection.ts'
 import { messageOf } from '@tenure/internal/message'
 
 /**
- * The part of a `KubeConfig` of `@kubernetes/client-node` that is used: its credentials. Calls do not go through it.
+ * The part of a `KubeConfig` from `@kubernetes/client-node` that is used: its credentials. Calls do not go through it.
  */
 export interface KubeConfigLike {
   getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string | undefined } | null
@@ -33,7 +33,7 @@ export function clientNodePackage(nodeVersion: string): string {
 const clients = new WeakMap<KubeConfigLike, KubernetesClient>()
 
 /**
- * The API server that a `KubeConfig` of `@kubernetes/client-node` points to, with its credentials, including plugins.
+ * The API server that a `KubeConfig` from `@kubernetes/client-node` points to, with its credentials, including plugins.
  * Returns the same client for the same object, so that all users share connections.
  *
  * @example
@@ -46,7 +46,7 @@ export function fromClientNode(config: KubeConfigLike): KubernetesClient {
     'client',
     config,
     ['getCurrentCluster', 'applyToHTTPSOptions'],
-    'a KubeConfig of @kubernetes/client-node',
+    'a KubeConfig from @kubernetes/client-node',
   )
   const server = serverOf(config)
   const known = clients.get(config)
@@ -63,25 +63,26 @@ function serverOf(config: KubeConfigLike): string {
   throw new TenureError('BACKEND_UNAVAILABLE', text)
 }
 
-const patienceMs = 60_000
-const mostUnderWay = 4
+const pluginTimeoutMs = 60_000
+const maxPluginRuns = 4
 
 /** The credentials of a KubeConfig, for the cluster that it currently points to. */
 export function clientNodeConnection(config: KubeConfigLike, server: string, clock: Clock = systemClock): Connection {
   let latest: { readonly answer: Promise<Credentials>; readonly startedMs: number } | undefined
-  let underWay = 0
+  let runsInFlight = 0
   return {
     server,
-    home: () => homeOf(config),
+    configuredNamespace: () => configuredNamespaceOf(config),
     // A plugin may hang and cannot be canceled from here. All calls wait for the same run. Another run starts after a
-    // while, because the cause may be gone, but only a few run at a time.
+    // while, because the problem may have been resolved, but only a few run at a time.
     credentials() {
       checkServer(config, server)
       const startedMs = clock.monotonicMs()
-      if (latest && (startedMs - latest.startedMs < patienceMs || underWay >= mostUnderWay)) return latest.answer
-      underWay++
+      if (latest && (startedMs - latest.startedMs < pluginTimeoutMs || runsInFlight >= maxPluginRuns))
+        return latest.answer
+      runsInFlight++
       const answer = ask(config).finally(() => {
-        underWay--
+        runsInFlight--
         if (latest?.answer === answer) latest = undefined
       })
       latest = { answer, startedMs }
@@ -97,12 +98,12 @@ function checkServer(config: KubeConfigLike, server: string): void {
   throw new TenureError('BACKEND_UNAVAILABLE', text)
 }
 
-function homeOf(config: KubeConfigLike): ConfiguredNamespace | undefined {
+function configuredNamespaceOf(config: KubeConfigLike): ConfiguredNamespace | undefined {
   const context = config.getCurrentContext?.() ?? ''
   const namespace = config.getContextObject?.(context)?.namespace
   if (!namespace) return undefined
-  const said = `The context ${JSON.stringify(context)} of the KubeConfig has the namespace ${JSON.stringify(namespace)}.`
-  return { namespace, said }
+  const description = `The context ${JSON.stringify(context)} of the KubeConfig has the namespace ${JSON.stringify(namespace)}.`
+  return { namespace, description: description }
 }
 
 async function ask(config: KubeConfigLike): Promise<Credentials> {
@@ -142,6 +143,6 @@ function explained(cause: unknown): TenureError {
   if (cause instanceof SyntaxError) {
     return new TenureError('BACKEND_UNAVAILABLE', `${text}: its plugin did not print JSON.`, { retryable: true })
   }
-  const said = messageOf(cause).replaceAll(/\s+/g, ' ').trim().slice(0, 300)
-  return new TenureError('BACKEND_UNAVAILABLE', `${text}: ${said}`, { retryable: true, cause })
+  const description = messageOf(cause).replaceAll(/\s+/g, ' ').trim().slice(0, 300)
+  return new TenureError('BACKEND_UNAVAILABLE', `${text}: ${description}`, { retryable: true, cause })
 }

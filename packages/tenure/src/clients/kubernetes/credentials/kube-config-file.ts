@@ -3,7 +3,7 @@ import { invalidOption, TenureError, type ErrorDetails } from '../../../common/e
 import { clientNodePackage } from './client-node.ts'
 import { parseYaml, YamlError, type YamlMap, type YamlValue } from './yaml.ts'
 
-const elsewhere = `Pass a KubeConfig of @kubernetes/client-node as the client instead (npm install ${clientNodePackage(process.versions.node)}).`
+const elsewhere = `Pass a KubeConfig from @kubernetes/client-node as the client instead (npm install ${clientNodePackage(process.versions.node)}).`
 
 /** A kubeconfig file. Messages show only its names, never its other content. */
 export class KubeConfigFile {
@@ -64,7 +64,7 @@ export class Section {
     this.#map = map
   }
 
-  /** Undefined if it is missing or empty. */
+  /** Returns the string under a key. Undefined if the key is missing or its value is empty. */
   text(key: string): string | undefined {
     const value = this.#map.get(key) ?? ''
     if (typeof value !== 'string') this.fail(`has a ${key} that is not a string (put it in quotes)`)

@@ -55,7 +55,9 @@ function connectionTo(file: KubeConfigFile, contextName: string | undefined): Co
   return {
     server,
     credentials: () => ({ authorization: authorization?.(), tls: { ...trust(), ...identity?.() } }),
-    ...(namespace !== undefined && { home: () => ({ namespace, said: context.says('namespace', namespace) }) }),
+    ...(namespace !== undefined && {
+      configuredNamespace: () => ({ namespace, description: context.says('namespace', namespace) }),
+    }),
   }
 }
 
@@ -64,7 +66,7 @@ function serverOf(cluster: Section): string {
   const address = URL.canParse(server) ? new URL(server) : undefined
   // A token must not cross a network unencrypted.
   if (address?.protocol !== 'https:') cluster.fail('has a server that is not an https: URL')
-  // Messages show the address.
+  // Messages show the address, so it must not contain secrets.
   if (address.username || address.password || address.search || address.hash) {
     cluster.fail('has a server URL with a user, password, query or fragment, which is not allowed')
   }
@@ -87,7 +89,9 @@ function trustOf(cluster: Section) {
   })
 }
 
-/** The token file takes precedence: the inline token is what the file contained when the kubeconfig was written. */
+/**
+ * The token file takes precedence, because the inline token is a copy of the file from when the kubeconfig was written.
+ */
 function authorizationOf(user: Section): (() => string) | undefined {
   const token = user.text('token')
   const path = user.text('tokenFile')
@@ -114,7 +118,7 @@ function identityOf(user: Section) {
       createSecureContext(now)
       usable = now
     } catch {
-      // Only one of the two files has been replaced so far.
+      // Only one of the two files has been replaced so far, so they do not match. Keep the old pair.
     }
     return usable
   }

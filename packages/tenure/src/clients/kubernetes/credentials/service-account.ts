@@ -22,7 +22,7 @@ export function inCluster(): KubernetesClient {
   if (!host) {
     throw new TenureError(
       'BACKEND_UNAVAILABLE',
-      'inCluster() works only in a pod: KUBERNETES_SERVICE_HOST is not set. Elsewhere, pass fromKubeConfig() or a KubeConfig of @kubernetes/client-node as the client.',
+      'inCluster() works only in a pod: KUBERNETES_SERVICE_HOST is not set. Elsewhere, pass fromKubeConfig() or a KubeConfig from @kubernetes/client-node as the client.',
     )
   }
   const server = `https://${host.includes(':') ? `[${host}]` : host}:${port || '443'}`
@@ -50,14 +50,16 @@ export function serviceAccount(server: string, folder: string): Connection {
   return {
     server,
     credentials: () => ({ authorization: `Bearer ${token().trim()}`, tls: { ca: ca() } }),
-    home: () => homeOf(join(folder, 'namespace')),
+    configuredNamespace: () => configuredNamespaceOf(join(folder, 'namespace')),
   }
 }
 
-function homeOf(path: string): ConfiguredNamespace | undefined {
+function configuredNamespaceOf(path: string): ConfiguredNamespace | undefined {
   try {
     const namespace = readFileSync(path, 'utf8').trim()
-    return namespace === '' ? undefined : { namespace, said: `This pod is in ${JSON.stringify(namespace)} (${path}).` }
+    return namespace === ''
+      ? undefined
+      : { namespace, description: `This pod is in ${JSON.stringify(namespace)} (${path}).` }
   } catch {
     // Used only for advice. The first call reports missing files.
     return undefined

@@ -9,7 +9,7 @@ export type YamlValue = string | boolean | null | readonly YamlValue[] | YamlMap
 /** A mapping. It is not a plain object, so no key can be mistaken for an object's own members. */
 export type YamlMap = ReadonlyMap<string, YamlValue>
 
-/** The text is refused. The message names the line and never quotes the text, which may contain secrets. */
+/** The error for rejected text. The message names the line and never quotes the text, which may contain secrets. */
 export class YamlError extends Error {
   readonly line: number
 
@@ -64,17 +64,22 @@ export function parseYaml(source: string): YamlValue {
   const yaml = loadYaml()
   const [document, second] = documentsOf(yaml, text)
   if (second) throw new YamlError(text, second.range[0] ?? 0, 'it contains more than one document')
+  const values = new YamlValues(yaml, text)
+  const contents = document?.contents ?? null
   const [error] = document?.errors ?? []
+  // In deeply nested text, the stack that is left determines which error comes first. The depth does not depend on it.
+  if (error && values.isTooDeep(contents)) throw new YamlError(text, 0, tooDeep)
   if (error) throw new YamlError(text, error.pos[0], reasonOf(error.code))
-  return new Values(yaml, text).valueOf(document?.contents ?? null, 0)
+  return values.valueOf(contents, 0)
 }
 
 /** Other versions of the package may throw, for example on deeply nested text. Their messages may quote the text. */
 function documentsOf(yaml: YamlPackage, text: string): readonly YamlDocument[] {
   try {
     return yaml.parseAllDocuments(text, { ...options, logLevel: 'silent' })
-  } catch {
-    throw new YamlError('', 0, 'the package "yaml" cannot read it')
+  } catch (error) {
+    // The parser may run out of stack before it notices how deep the text is nested.
+    throw new YamlError('', 0, error instanceof RangeError ? tooDeep : 'the package "yaml" cannot read it')
   }
 }
 
@@ -85,13 +90,24 @@ function reasonOf(code: string): string {
 
 const tooDeep = `it is nested deeper than ${deepest} levels`
 
-class Values {
+class YamlValues {
   readonly #yaml: YamlPackage
   readonly #text: string
 
   constructor(yaml: YamlPackage, text: string) {
     this.#yaml = yaml
     this.#text = text
+  }
+
+  /** Checks only the first value of each level. */
+  isTooDeep(node: YamlNode | null): boolean {
+    let first: YamlNode | null | undefined = node
+    for (let depth = 0; depth <= deepest; depth++) {
+      if (this.#yaml.isSeq(first)) first = first.items[0]
+      else if (this.#yaml.isMap(first)) first = first.items[0]?.value
+      else return false
+    }
+    return true
   }
 
   valueOf(node: YamlNode | null, depth: number): YamlValue {
@@ -130,7 +146,7 @@ class Values {
   }
 }
 
-/** Follows YAML 1.2, but without numbers: a token or a name of digits stays text. */
+/** Follows YAML 1.2, but without numbers, so that a token or a name made of digits stays text. */
 function scalarOf({ value, type }: { readonly value: unknown; readonly type?: string }): YamlValue {
   const text = typeof value === 'string' ? value : ''
   if (type !== 'PLAIN') return value === null ? null : text

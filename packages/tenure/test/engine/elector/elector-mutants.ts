@@ -1,0 +1,88 @@
+import type { Mutation } from '../../../../../test/mutants/mutant.ts'
+
+/** A mutant of the code around the election algorithm, and the check that must catch it. */
+export interface ElectorMutation extends Mutation {
+  readonly caughtBy: string
+}
+
+/** The checks must catch every one of these mutants. */
+export const electorMutations: readonly ElectorMutation[] = [
+  {
+    name: 'a campaign begins in the same turn of the event loop in which leadership ended',
+    file: 'engine/elector.ts',
+    find: "const isNext = this.#hasExpired && this.#state.phase === 'standby'",
+    replace: "const isNext = this.#hasExpired && this.#state.phase === 'idle'",
+    caughtBy: 'lead wins again only after other timers had a turn',
+  },
+  {
+    name: 'signal.aborted returns a flag that only a timer sets',
+    file: 'engine/leadership.ts',
+    find: '      else answerByClock(this.#controller.signal, () => void this.isLeader())\n',
+    replace: '',
+    caughtBy: 'after a stall signal.aborted reports the end, and abort listeners run at once',
+  },
+  {
+    name: 'throwIfAborted() checks a flag that only a timer sets',
+    file: 'engine/clock-signal.ts',
+    find: '        look()\n        prototype',
+    replace: '        prototype',
+    caughtBy: "after a stall throwIfAborted() and throwIfLost() throw the signal's reason",
+  },
+  {
+    name: 'isLeader() leaves aborting the signal to a timer',
+    file: 'engine/elector.ts',
+    find: "    if (this.#state.phase === 'leading') this.#endOverdue()\n",
+    replace: '',
+    caughtBy: 'after a stall isLeader() reports the end, and abort listeners run at once',
+  },
+  {
+    name: 'a query from an observer leaves aborting the signal to a later step',
+    file: 'engine/elector.ts',
+    find: "    this.#leadership?.end('expired')\n",
+    replace: '',
+    caughtBy: 'a query from an observer aborts the signal before it returns, and the loss is reported afterwards',
+  },
+  {
+    name: 'the default identity does not name the process',
+    file: 'engine/elector.ts',
+    find: 'options.identity ?? processName(this.#clock.randomId())',
+    replace: 'options.identity ?? this.#clock.randomId()',
+    caughtBy: 'the default identity names the host and the process, and differs between electors of one process',
+  },
+  {
+    name: 'rounding of boot time counts as sleep',
+    file: 'engine/sleep-meter.ts',
+    find: 'if (sleptMs - this.#sleptMs < shortestSleepMs) return',
+    replace: 'if (sleptMs - this.#sleptMs <= 0) return',
+    caughtBy: 'rounded boot time does not shorten a lease',
+  },
+  {
+    name: 'rounding wakes an elector before anything is due',
+    file: 'engine/election-state.ts',
+    find: 'return atMs + sleptMs < heldMs ? atMs + finestMs : atMs',
+    replace: 'return atMs',
+    caughtBy: 'time advances after the machine slept for a fractional number of milliseconds',
+  },
+  {
+    name: 'an attempt is abandoned before the store has answered',
+    file: 'engine/election.ts',
+    find: '  if (s.nowMs < s.cooldownUntilMs) s.attempt = undefined\n  if (flight',
+    replace:
+      '  if (s.nowMs < s.cooldownUntilMs || (s.attempt && isOld(s, s.attempt))) s.attempt = undefined\n  if (flight',
+    caughtBy: 'an outage leaves a single attempt with an unknown outcome',
+  },
+  {
+    name: 'an attempt that was abandoned is forgotten',
+    file: 'engine/election.ts',
+    find: 's.own = append(s.own, { id, seen: [], sent: [id] }, ownLimit)',
+    replace: 's.own = [{ id, seen: [], sent: [id] }]',
+    caughtBy: 'a late grant is released even when another attempt has begun since',
+  },
+  {
+    name: 'a standby that steps down keeps an attempt with an unknown outcome',
+    file: 'engine/election.ts',
+    find: '  if (!s.flight) s.attempt = undefined\n',
+    replace: '',
+    caughtBy: 'a standby that steps down releases a late grant of an attempt with an unknown outcome',
+  },
+]

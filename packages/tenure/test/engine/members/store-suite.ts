@@ -1,0 +1,108 @@
+/** The presence of members on a real store, in real time. */
+import { test, type TestContext } from 'vitest'
+import { Elector, members, type ElectorOptions, type LeaseStore } from '../../../src/index.ts'
+
+/** Long enough that a busy machine does not cost a member its seat. */
+const leaseDurationMs = 4_000
+const patience = { timeout: 25_000, interval: 100 }
+
+let groups = 0
+
+/** Tests of one store. `open` opens one more handle to the same data. */
+export function presenceSuite(name: string, open: () => LeaseStore | Promise<LeaseStore>): void {
+  const scene = async ({ expect, onTestFinished }: TestContext) => {
+    const group = `group-${++groups}`
+    const store = await open()
+    onTestFinished(() => store.close?.())
+    const start = async (identity: string, options: Partial<ElectorOptions> = {}) => {
+      const handle = await open()
+      const line = { isCut: false }
+      const elector = new Elector({
+        store: cuttable(handle, line),
+        election: group,
+        identity,
+        leaseDurationMs,
+        present: true,
+        log: false,
+        ...options,
+      })
+      onTestFinished(async () => {
+        line.isCut = false
+        await elector.stop()
+        await handle.close?.()
+      })
+      elector.start()
+      await expect.poll(() => elector.explain().seat, patience).toBeTypeOf('number')
+      return { elector, line }
+    }
+    const list = async (observeMs?: number) =>
+      (await members(store, group, { observeMs })).map(({ seat, identity }) => `${seat} ${identity}`)
+    return { group, store, start, list }
+  }
+
+  test(`members() shows the leader and the standbys on ${name}, and a released seat is taken again`, async (context) => {
+    const { expect } = context
+    const { group, store, start, list } = await scene(context)
+    const first = await start('a', { metadata: { zone: 'az-a' }, generation: 7 })
+    await start('b')
+    await start('c')
+    expect(await list()).toEqual(['0 a', '1 b', '2 c'])
+    expect((await members(store, group))[0]).toMatchObject({
+      identity: 'a',
+      metadata: { zone: 'az-a' },
+      generation: 7,
+      eligible: true,
+      leads: true,
+    })
+    await first.elector.stop()
+    expect(await list()).toEqual(['1 b', '2 c'])
+    await start('d')
+    expect(await list()).toEqual(['0 d', '1 b', '2 c'])
+  })
+
+  test(`a process that is cut off from ${name} is no longer a member after one lease, and its seat is reused`, async (context) => {
+    const { expect } = context
+    const { group, store, start } = await scene(context)
+    const cut = await start('a', { maxMembers: 2 })
+    await start('b', { maxMembers: 2 })
+    cut.line.isCut = true
+    await expect
+      .poll(async () => {
+        const found = await members(store, group, { observeMs: leaseDurationMs })
+        return found.filter(({ live }) => live).map(({ identity }) => identity)
+      }, patience)
+      .toEqual(['b'])
+    const { elector } = await start('c', { maxMembers: 2 })
+    expect(elector.explain().seat).toBe(0)
+    expect(cut.elector.explain().seat).toBeUndefined()
+  })
+
+  test(`processes that start together on ${name} take different seats`, async (context) => {
+    const { expect } = context
+    const { start } = await scene(context)
+    const started = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((identity) => start(identity)))
+    const seats = started.map(({ elector }) => elector.explain().seat)
+    expect(seats.toSorted()).toEqual([0, 1, 2, 3, 4])
+  })
+}
+
+/** A connection that can be cut, as a partition does: no call is answered until its signal aborts. */
+function cuttable(store: LeaseStore, line: { readonly isCut: boolean }): LeaseStore {
+  const send = async <T>(signal: AbortSignal, transmit: () => Promise<T>): Promise<T> => {
+    if (line.isCut) {
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+    }
+    return transmit()
+  }
+  const { look } = store
+  return {
+    expiry: store.expiry,
+    terms: store.terms,
+    ...(store.readsFirst !== undefined && { readsFirst: store.readsFirst }),
+    read: (election, call) => send(call.signal, () => store.read(election, call)),
+    acquire: (claim, call) => send(call.signal, () => store.acquire(claim, call)),
+    renew: (claim, call) => send(call.signal, () => store.renew(claim, call)),
+    release: (claim, call) => send(call.signal, () => store.release(claim, call)),
+    ...(look && { look: (election, call) => send(call.signal, () => look.call(store, election, call)) }),
+  }
+}

@@ -1,0 +1,48 @@
+/** The presence of members on real servers. */
+import { expect, test } from 'vitest'
+import { etcd } from '../../../../../test/servers/etcd.ts'
+import { postgres } from '../../../../../test/servers/postgres.ts'
+import { redis } from '../../../../../test/servers/redis.ts'
+import type { RunningServer, ServerKind } from '../../../../../test/servers/server.ts'
+import { describeWith, describeWithCluster } from '../../../../../test/servers/suite.ts'
+import { KubernetesClient } from '../../../src/clients/kubernetes/client.ts'
+import { members } from '../../../src/index.ts'
+import { openStore } from '../../../src/stores/index.ts'
+import { kubernetesStore } from '../../../src/stores/kubernetes/index.ts'
+import { endProcess, expectReleased, newElection, openedStore, startLeader } from '../guard/guarded-process.ts'
+import { presenceSuite } from './store-suite.ts'
+
+const urlOf = ({ url, port }: RunningServer, scheme: string) =>
+  scheme === 'etcd' ? `etcd://127.0.0.1:${port}` : url.replace(/^http/, scheme)
+
+const stores: readonly [ServerKind, string][] = [
+  [redis, 'redis'],
+  [postgres, 'postgres'],
+  [etcd, 'etcd'],
+]
+
+for (const [kind, scheme] of stores) {
+  describeWith(kind, `presence on ${kind.name}`, (server) => {
+    presenceSuite(kind.name, () => openStore(urlOf(server(), scheme)))
+  })
+}
+
+describeWithCluster('presence on Kubernetes Leases', (cluster) => {
+  presenceSuite('Kubernetes', () => {
+    const { url, ca, adminToken } = cluster()
+    const credentials = () => ({ authorization: `Bearer ${adminToken}`, tls: { ca } })
+    return kubernetesStore({ client: new KubernetesClient({ server: url, credentials }), namespace: 'default' })
+  })
+})
+
+describeWith(redis, 'presence and releaseOnCrash', (server) => {
+  test('the guard of a process that was killed releases its seat too', async () => {
+    const election = newElection()
+    const leader = await startLeader(server().url, { elections: [election], identity: 'a', present: true })
+    const store = await openedStore(server().url)
+    await expect.poll(async () => (await members(store, election)).length, { timeout: 20_000 }).toBe(1)
+    await endProcess(leader.child)
+    await expectReleased(store, `${election}.member.0`)
+    expect(await members(store, election)).toEqual([])
+  })
+})

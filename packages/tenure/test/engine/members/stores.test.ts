@@ -1,0 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe } from 'vitest'
+import { memoryStore } from '../../../src/index.ts'
+import { fileStore } from '../../../src/stores/file/index.ts'
+import { presenceSuite } from './store-suite.ts'
+
+describe.concurrent('presence on stores of this machine', () => {
+  const memory = memoryStore()
+  presenceSuite('a memory store', () => memory)
+
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-members-'))
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
+  presenceSuite('a file store', () => fileStore({ directory }))
+})

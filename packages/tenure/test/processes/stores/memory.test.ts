@@ -1,7 +1,0 @@
-import { describe, test } from 'vitest'
-import { storeConformance } from '../../../src/conformance/index.ts'
-import { memoryStore } from '../../../src/stores/memory/index.ts'
-
-describe('memoryStore in real time', () => {
-  for (const { name, run } of storeConformance(() => ({ store: memoryStore() }))) test.concurrent(name, run)
-})

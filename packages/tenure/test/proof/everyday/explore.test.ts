@@ -1,7 +1,0 @@
-import { test } from 'vitest'
-import { explorations } from '../../../../../scripts/explorations.js'
-import { expectCovered } from '../../simulation/expect-covered.ts'
-
-const own = explorations.filter(({ by }) => by === 'npm test')
-
-test.each(own)('the model checker finds no violation in: $name', { timeout: 300_000 }, expectCovered)

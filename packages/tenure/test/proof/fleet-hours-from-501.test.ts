@@ -1,6 +1,0 @@
-import { test } from 'vitest'
-import { simulateFleetHours } from '../simulation/fleet-hours.ts'
-
-test('no invariant breaks in 500 fleet-hours, from seed 501', { timeout: 900_000 }, async () => {
-  await simulateFleetHours(501, 500)
-})
