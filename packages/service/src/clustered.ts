@@ -7,13 +7,12 @@ import { protocol } from './replication/peer-authentication.ts'
 import type { ActiveReplica } from './replication/active-replica.ts'
 import { Replica, type ReplicaEvent } from './replication/replica.ts'
 import type { GroupsOptions } from './replication/active-term.ts'
-import { HighestTerm } from './replication/highest-term.ts'
 import type { Tls } from './auth/tls.ts'
 import type { Clock } from 'tenure'
-import { wrongOption } from './errors.ts'
+import { wrongOption } from './common/errors.ts'
 import type { Service } from './http/service.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
-import type { Replicas } from './operation/replicas.ts'
+import type { Replicas } from './replication/replica-views.ts'
 import { openSharedStorage } from './storage/open-storage.ts'
 import { positionOf, type Position } from './storage/position.ts'
 
@@ -24,32 +23,34 @@ export interface ClusteredOptions {
   /** Where other replicas reach this one. */
   readonly advertise: URL
   readonly clock: Clock
-  /** For the connections between replicas. */
+  /** The TLS files for connections between replicas. Undefined if these do not use TLS. */
   readonly tls: Tls | undefined
   /** The CAs of the other replicas' certificates. Default: the CAs that Node trusts. */
   readonly ca: string | undefined
   readonly groups: GroupsOptions
-  /** Called with the groups of each active term before they answer. */
+  /** Called with the groups of each active term before they answer any request. */
   readonly onOpen: (groups: LocalGroups) => void
   readonly onEvent: (event: ReplicaEvent) => void
   readonly onTrouble: (error: unknown) => void
 }
 
-/** What the callers of followers share with those of this replica. */
-export type Sharing = Pick<Service, 'hub' | 'fairQueue' | 'limits'>
+/** State shared between callers on followers and callers on this replica. */
+export type SharedResources = Pick<Service, 'hub' | 'fairQueue' | 'limits'>
 
-/** The groups of a cluster, as this replica serves them. */
+/** This replica's part in a cluster: the groups that it serves, the other replicas, and the connections to them. */
 export interface Clustered {
   readonly groups: ClusterGroups
   readonly secret: string
   readonly position: Position
   readonly warnings: readonly string[]
   readonly replicas: Replicas
-  /** Returns the active replica, as far as it is known here. */
-  place(): ActiveReplica
-  /** Accepts calls of other replicas, and takes part in the election of the active replica. */
-  serve(sharing: Sharing): Promise<void>
-  /** Applies to connections between replicas from now on. */
+  /** Throws while this replica is not prepared to take over. */
+  checkCopy(): void
+  /** Returns the active replica, if this replica knows it. */
+  activeReplica(): ActiveReplica
+  /** Accepts calls from other replicas, and takes part in the election of the active replica. */
+  serve(sharing: SharedResources): Promise<void>
+  /** Uses these options for connections between replicas from now on. */
   renew(tls: Tls | undefined, ca: string | undefined): void
   /** Hands over if this replica is active, then closes everything. */
   close(): Promise<void>
@@ -87,27 +88,25 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         if (event.type === 'serving') servingSinceMs = clock.wallMs()
         options.onEvent(event)
       },
-      onForgotten: (term) => terms.forget(term),
     })
     const self = { replica: name, address: advertise.origin }
-    const terms: HighestTerm = new HighestTerm(replica, (term) => replica.sawTerm(term))
-    const link = { clusterId, secret: () => secret, places: replica, terms, clock }
+    const peer = { clusterId, secret: () => secret, activeReplicas: replica, terms: replica.terms, clock }
     const groups = new ClusterGroups({
-      ...link,
+      ...peer,
       position,
       ca: () => ca,
       self,
       onTrouble: options.onTrouble,
-      onHeard: (told) => replica.heard(told),
+      onHeard: (told) => replica.noteConfirmed(told),
     })
     let server: PeerServer | undefined
     const replicas = new ClusterReplicas({
       self,
       kind: /^etcds?:/i.test(store) ? 'etcd' : 'postgres',
-      places: replica,
+      activeReplicas: replica,
       storage: shared.storage,
       server: () => server,
-      link: (place) => groups.linkTo(place),
+      clientFor: (activeReplica) => groups.clientFor(activeReplica),
       checkGroups: () => groups.check(),
     })
     return {
@@ -116,23 +115,26 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       position,
       warnings: shared.warnings,
       replicas,
-      place: () => replica.now(),
+      checkCopy: () => replica.checkCopy(),
+      activeReplica: () => replica.now(),
       async serve({ hub, fairQueue, limits }) {
         server = new PeerServer({
-          ...link,
+          ...peer,
           ...listenerOf(advertise),
-          tls: linkTls(advertise, tls),
+          tls: peerTls(advertise, tls),
           fairQueue,
           budget: limits,
           changes: {
             feed: hub.feed,
-            follow: (follower) => groups.follow(follower),
+            listen: (listener) => groups.listen(listener),
             textsOf: (groupId, term) => groups.textsOf(groupId, term),
-            whenFrom: (place) => groups.changes.whenFrom(place),
+            whenFrom: (activeReplica) => groups.changes.whenFrom(activeReplica),
           },
           active() {
-            const place = replica.now()
-            return place.kind === 'here' ? { ...self, term: place.term, sinceMs: servingSinceMs } : undefined
+            const activeReplica = replica.now()
+            return activeReplica.kind === 'local'
+              ? { ...self, term: activeReplica.term, sinceMs: servingSinceMs }
+              : undefined
           },
         })
         await server.listen()
@@ -142,7 +144,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       renew(nextTls, nextCa) {
         tls = nextTls
         ca = nextCa
-        const shown = linkTls(advertise, tls)
+        const shown = peerTls(advertise, tls)
         if (shown) server?.renew(shown)
       },
       async close() {
@@ -162,7 +164,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
  * Other replicas authenticate with the secret, not with certificates. Clients may need TLS even if the replicas, all on
  * this machine, do not.
  */
-function linkTls({ protocol }: URL, tls: Tls | undefined): Tls | undefined {
+function peerTls({ protocol }: URL, tls: Tls | undefined): Tls | undefined {
   return tls && protocol === 'https:' ? { cert: tls.cert, key: tls.key } : undefined
 }
 

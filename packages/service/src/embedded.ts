@@ -8,8 +8,6 @@ import { momentOf, moveGraceMs, Ownership } from './storage/ownership.ts'
 export interface EmbeddedOptions extends Omit<LocalGroupsOptions, 'storage' | 'authority' | 'clock' | 'graceMs'> {
   readonly directory: string
   readonly clock: Clock
-  /** The data was restored from a backup: skip, once, all terms that may have been granted since the backup. */
-  readonly afterRestore: boolean
   readonly allowNetworkFilesystem?: boolean | undefined
   /**
    * Called with the failure when ownership of the directory can no longer be proven, and with undefined once it can
@@ -19,17 +17,17 @@ export interface EmbeddedOptions extends Omit<LocalGroupsOptions, 'storage' | 'a
 }
 
 /**
- * Opens groups in a local directory. They answer nothing before `groups.serve()`. `groups.close()` closes everything.
+ * Opens groups in a local directory. They answer no request before `groups.serve()`. `groups.close()` closes
+ * everything.
  */
 export async function openEmbedded(
   options: EmbeddedOptions,
 ): Promise<{ readonly groups: LocalGroups; readonly storage: LmdbStorage }> {
-  const { directory, afterRestore, allowNetworkFilesystem } = options
+  const { directory, allowNetworkFilesystem } = options
   const provenAt = momentOf(options.clock)
   const storage = await LmdbStorage.open({
     directory,
     newId: () => options.clock.randomId(),
-    restored: afterRestore ? 'once' : undefined,
     allowNetworkFilesystem,
   })
   const clock = new ServingClock(options.clock)

@@ -4,7 +4,13 @@
 export type { AuthenticationOptions } from './auth/authenticator.ts'
 export type { CertificateOptions } from './auth/certificate.ts'
 export type { JwtOptions } from './auth/jwt.ts'
-export { createTokenKey, signToken, type SignedToken, type TokenKey, type TokenOptions } from './auth/own-tokens.ts'
+export {
+  createTokenKey,
+  signToken,
+  type SignedToken,
+  type TokenKey,
+  type TokenOptions,
+} from './auth/self-issued-tokens.ts'
 export type { TlsOptions } from './auth/tls.ts'
 export { backupData, restoreData, type BackupOptions, type RestoreOptions } from './storage/backup.ts'
 export { migrateData, restoreShared, type MigrateOptions, type RestoreSharedOptions } from './storage/migrate.ts'
@@ -13,4 +19,4 @@ export type { LimitOptions } from './http/limit-options.ts'
 export { createLogger, type LogLevel } from './operation/logging.ts'
 export type { ServiceOptions } from './options.ts'
 export { startService, type RunningService } from './start.ts'
-export type { Policy } from './groups/groups.ts'
+export type { Policy } from './groups/port.ts'

@@ -1,16 +1,16 @@
 import { isLoopback, isLoopbackHost } from '@tenure/internal/loopback'
 import type { Logger } from 'pino'
 import type { Clock } from 'tenure'
-import { checkOptions, type OptionNames } from 'tenure/options'
+import { checkOptions, type OptionNames } from 'tenure/internal'
 import type { AuthenticationOptions } from './auth/authenticator.ts'
 import type { CertificateOptions } from './auth/certificate.ts'
 import type { JwtOptions } from './auth/jwt.ts'
 import type { TlsOptions } from './auth/tls.ts'
-import { isPattern } from './auth/rights.ts'
-import { wrongOption } from './errors.ts'
-import { mostShown } from './groups/group-metrics.ts'
+import { isPattern } from './groups/group-pattern.ts'
+import { wrongOption } from './common/errors.ts'
+import { maxMetricsGroups } from './groups/group-metrics.ts'
 import type { LimitOptions } from './http/limit-options.ts'
-import type { Policy } from './groups/groups.ts'
+import type { Policy } from './groups/port.ts'
 
 /** The options of {@link startService}. */
 export interface ServiceOptions {
@@ -23,11 +23,11 @@ export interface ServiceOptions {
   readonly store?: string | undefined
   /**
    * With `store`: the URL at which other replicas reach this one, such as `https://10.0.0.7:7071`. Clients do not use
-   * it.
+   * this URL.
    */
   readonly advertise?: string | undefined
   /**
-   * With `advertise`: a PEM file with the CA certificates for the replicas' certificates. Default: the CAs that Node.js
+   * With `advertise`: a PEM file with the CAs that issue the replicas' certificates. Default: the CAs that Node.js
    * trusts.
    */
   readonly advertiseCaFile?: string | undefined
@@ -48,17 +48,10 @@ export interface ServiceOptions {
   readonly limits?: Partial<LimitOptions> | undefined
   /**
    * Host names, without ports, to which the service answers. Default without authentication: localhost and the listen
-   * address, so that a web page cannot reach the service under a host name of its own (DNS rebinding). Default with
+   * address, so that a web page cannot reach the service under the page's own host name (DNS rebinding). Default with
    * authentication: all.
    */
   readonly allowedHosts?: readonly string[] | undefined
-  /**
-   * The data was restored from a backup: skip all terms that may have been granted since. This happens once per
-   * directory.
-   *
-   * @deprecated The next release removes it. Call {@link restoreData} once instead.
-   */
-  readonly afterRestore?: boolean | undefined
   /**
    * Accepts a data directory on a network or FUSE file system, where a lock may hold on one host only. Default: false.
    */
@@ -84,7 +77,6 @@ const names: OptionNames<ServiceOptions> = {
   metricsGroups: true,
   limits: true,
   allowedHosts: true,
-  afterRestore: true,
   allowNetworkFilesystem: true,
   authentication: true,
   tls: true,
@@ -103,7 +95,7 @@ const jwtNames: OptionNames<JwtOptions> = {
   clockToleranceMs: true,
 }
 
-/** Rejects unknown option names at every level: a misspelled option would allow what it was meant to forbid. */
+/** Rejects unknown option names at every level, because a misspelled option would allow what it was meant to forbid. */
 export function checkServiceOptions(options: ServiceOptions): void {
   checkOptions('startService()', options, names)
   const { policy, tls, authentication } = options
@@ -119,23 +111,15 @@ export function checkServiceOptions(options: ServiceOptions): void {
 }
 
 function checkMetricsGroups({ metricsGroups = [] }: ServiceOptions): void {
-  const isList = Array.isArray(metricsGroups) && metricsGroups.length <= mostShown
+  const isList = Array.isArray(metricsGroups) && metricsGroups.length <= maxMetricsGroups
   const wrong = isList ? metricsGroups.find((each) => !isPattern(each)) : metricsGroups
   if (wrong === undefined) return
-  const rule = `must be a list of at most ${mostShown} group ids, in which * matches any characters.`
+  const rule = `must be a list of at most ${maxMetricsGroups} group ids, in which * matches any characters.`
   throw wrongOption('metricsGroups', isList ? ` has ${JSON.stringify(wrong)}; it ` : ' ', rule)
 }
 
 /** Checks that the data is either in one directory for one process, or on one server for many replicas. */
-function checkPlace({
-  data,
-  store,
-  advertise,
-  advertiseCaFile,
-  afterRestore,
-  allowNetworkFilesystem,
-  tls,
-}: ServiceOptions): void {
+function checkPlace({ data, store, advertise, advertiseCaFile, allowNetworkFilesystem, tls }: ServiceOptions): void {
   if ((data === undefined) === (store === undefined)) {
     throw wrongOption(data === undefined ? 'data' : 'store', ' ', 'is invalid: set exactly one of data and store.')
   }
@@ -144,8 +128,7 @@ function checkPlace({
     if (alone !== undefined) throw wrongOption(alone, ' ', 'needs store: only replicas with a shared store have peers.')
     return
   }
-  const [local] = Object.entries({ afterRestore, allowNetworkFilesystem }).find(([, value]) => value) ?? []
-  if (local !== undefined) throw wrongOption(local, ' ', 'is only valid with a data directory.')
+  if (allowNetworkFilesystem) throw wrongOption('allowNetworkFilesystem', ' ', 'is only valid with a data directory.')
   if (advertise === undefined)
     throw wrongOption('store', ' ', 'needs advertise, the URL at which other replicas reach this one.')
   const url = URL.canParse(advertise) ? new URL(advertise) : undefined
@@ -162,7 +145,7 @@ function checkPlace({
   if (!isPlain && !tls) throw wrongOption('advertise', ' ', 'with https: needs tls, which has the certificate.')
 }
 
-/** Rejects options that would let strangers in, and options that could never have an effect. */
+/** Rejects options that would let unauthorized callers in, and options that could never have an effect. */
 export function checkExposure({ authentication, tls, host }: ServiceOptions, address: string): void {
   if (!authentication && !isLoopback(address)) {
     const text = 'without authentication the service listens on loopback only (127.0.0.1, ::1, or localhost).'

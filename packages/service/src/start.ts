@@ -3,19 +3,19 @@ import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { pino, type Logger } from 'pino'
 import type { Clock } from 'tenure'
-import { open } from './auth/access.ts'
+import { openAccess } from './auth/access.ts'
 import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
-import { openToAll, readNamed } from './auth/files.ts'
+import { worldPermissions, readOptionFile } from './auth/option-files.ts'
 import { addressOf } from './auth/loopback.ts'
 import { Revocations } from './auth/revocations.ts'
-import { readTls, warnOfEnd, type Tls } from './auth/tls.ts'
-import { systemClock } from './clock.ts'
-import { openClustered, type Sharing } from './clustered.ts'
+import { readTls, warnOfExpiry, type Tls } from './auth/tls.ts'
+import { systemClock } from './common/clock.ts'
+import { openClustered, type SharedResources } from './clustered.ts'
 import type { GroupsOptions } from './replication/active-term.ts'
 import { openEmbedded } from './embedded.ts'
-import { FairQueue } from './fair-queue.ts'
-import type { Groups } from './groups/groups.ts'
+import { FairQueue } from './common/fair-queue.ts'
+import type { GroupChange, Groups } from './groups/port.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
 import { isReservedGroup } from './groups/reserved-groups.ts'
 import type { Position } from './storage/position.ts'
@@ -23,19 +23,18 @@ import { buildApp } from './http/app.ts'
 import { limitsFrom } from './http/limit-options.ts'
 import { Limits } from './http/limits.ts'
 import type { Service } from './http/service.ts'
-import { logChanges, lostLines } from './operation/logging.ts'
-import { logReplica, logTrouble } from './operation/replica-log.ts'
+import { logChanges, lostLogLines } from './operation/logging.ts'
+import { logReplica, logReplicaErrors } from './operation/replica-log.ts'
 import { Metrics } from './operation/metrics.ts'
 import { Readiness } from './operation/readiness.ts'
-import type { Replicas } from './operation/replicas.ts'
+import type { Replicas } from './replication/replica-views.ts'
 import { checkExposure, checkServiceOptions, type ServiceOptions } from './options.ts'
-import type { LmdbStorage } from './storage/lmdb-storage.ts'
-import type { Change } from './watch/feed.ts'
 import { Hub } from './watch/hub.ts'
 import { Presence } from './watch/presence.ts'
-import { Streams } from './watch/streams.ts'
+import { OpenResponses } from './http/watch/open-responses.ts'
+import { version } from './version.ts'
 
-/** How long a call in flight may take once the service stops. */
+/** How long a call in flight may continue after the service begins to stop. */
 const graceMs = 5_000
 
 /** A running service. */
@@ -45,7 +44,7 @@ export interface RunningService {
   readonly clusterId: string
   /**
    * Reloads keys, certificates, and rights, and ends all streams. Clients that watch reconnect, and their rights are
-   * checked again. If a file cannot be read, it rejects and keeps everything as it was.
+   * checked again. If a file cannot be read, this rejects and changes nothing.
    */
   reload(): Promise<void>
   /** Ends streams, lets calls in flight finish for a few seconds, and closes the data. */
@@ -64,7 +63,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { clock = systemClock, host = '127.0.0.1', port = 7070, authentication, tls: tlsOptions } = options
   const address = await addressOf(host)
   checkExposure(options, address)
-  const authenticator = authentication ? await createAuthenticator(authentication, clock) : open
+  const authenticator = authentication ? await createAuthenticator(authentication, clock) : openAccess
   const authenticated = authentication !== undefined
   const limits = new Limits(limitsFrom(options.limits, authenticated), { clock, authenticated })
   let tls = tlsOptions && (await readTls(tlsOptions))
@@ -72,13 +71,13 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
   const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
   const { service, opened } = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
-  const { state, streams, revocations } = service
+  const { state, openResponses, revocations } = service
   const takesTokens = authentication?.jwt !== undefined || authentication?.tokenKeyFile !== undefined
   const { app, connections } = await buildApp(service)
   try {
     await opened.serve(service)
     const known = takesTokens ? revocations.start() : undefined
-    // With several replicas, none may be active yet, and starting this one must not depend on that.
+    // With several replicas, none may be active yet, and the start of this replica must not depend on that.
     if (options.store === undefined) await known
     await app.listen({ host: address, port })
   } catch (error) {
@@ -92,22 +91,22 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logger.warn('tokens are accepted without TLS: anyone who sees the traffic can use them')
   }
   await warnOfLooseFiles(logger, options)
-  const watching = warnOfEnd(logger, clock, () => tls)
+  const watching = warnOfExpiry(logger, clock, () => tls)
   let closing: Promise<void> | undefined
   return {
     clusterId: state.clusterId,
     url: `${tls ? 'https' : 'http'}://${literal(host)}:${bound}`,
     async reload() {
       const next = tlsOptions && (await readTls(tlsOptions))
-      const linkCa = await readLinkCa(options)
+      const peerCa = await readPeerCa(options)
       await authenticator.reload()
       const authoritiesChanged = next?.ca !== tls?.ca
       if (next) (app.server as Server).setSecureContext(next)
-      opened.renew?.(next, linkCa)
+      opened.renew?.(next, peerCa)
       tls = next
       await warnOfLooseFiles(logger, options)
       watching.look()
-      streams.endPresent()
+      openResponses.endPresent()
       // A connection was authenticated with the CAs at its handshake.
       if (authoritiesChanged) connections.closeAll()
     },
@@ -118,35 +117,37 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     watching.stop()
     revocations.close()
     const closed = app.close()
-    streams.endAll()
+    openResponses.endAll()
     await connections.drain(closed, graceMs)
     await opened.close()
   }
 }
 
-/** Where the groups are: in a directory of this process, or on a server that several replicas share. */
-interface Opened {
+/** Where the groups are stored: in a directory that this process owns, or on a server that several replicas share. */
+interface OpenedData {
   readonly state: Groups
   readonly secret: string
   readonly position: Position
   readonly warnings: readonly string[]
   readonly replicas: Replicas
-  /** Returns the groups if this process answers for them. */
+  /** Returns the groups if this process serves them. */
   local(): LocalGroups | undefined
   /** Begins to answer. */
-  serve(sharing: Sharing): void | Promise<void>
-  /** Applies to the connections between replicas. */
+  serve(sharing: SharedResources): void | Promise<void>
+  /** Throws while this replica is not prepared to take over. Undefined if there can be no other replica. */
+  checkCopy?(): void
+  /** Uses these options for the connections between replicas. */
   renew?(tls: Tls | undefined, ca: string | undefined): void
   close(): Promise<void>
 }
 
 interface Opening {
   readonly logger: Logger
-  /** Called with the groups before they answer. */
+  /** Called with the groups before they answer any request. */
   onOpen(groups: LocalGroups): void
 }
 
-/** Opens the data, and everything that follows its changes. */
+/** Opens the data, and the components that follow its changes. */
 async function openService(
   options: ServiceOptions,
   given: Pick<Service, 'clock' | 'authenticator' | 'limits' | 'tls' | 'allowedHosts'> & { readonly logger: Logger },
@@ -154,6 +155,7 @@ async function openService(
   const { clock, limits, logger } = given
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const metrics = new Metrics({
+    version,
     minTtlMs: policy.minTtlMs,
     groups: () => Math.max(0, (opened.local()?.groupCount ?? 0) - revocations.count),
     groupBytes: () => opened.local()?.groupBytes ?? 0,
@@ -161,10 +163,10 @@ async function openService(
     stalledMs: () => opened.local()?.stalledMs ?? 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
-    storeHealthy: () => readiness.isHealthy(),
+    storeHealthy: () => health.isHealthy(),
     replicas: () => opened.replicas.ownView(),
-    lostLogLines: () => lostLines(logger),
-    ...(options.metricsGroups && { namedGroups: () => opened.local()?.figures() }),
+    lostLogLines: () => lostLogLines(logger),
+    ...(options.metricsGroups && { namedGroups: () => opened.local()?.groupMetrics() }),
   })
   const groups = {
     policy,
@@ -179,20 +181,25 @@ async function openService(
     onWrite: (tookMs: number, durable: boolean) => metrics.storeWrite(tookMs / 1000, durable),
   }
   const log = logger.isLevelEnabled('info') ? logChanges(logger, clock) : undefined
-  // Follows the local groups, so that of several replicas only the active one counts and logs.
+  // Follows the local groups, so that only the active replica counts and logs.
   const onOpen = (local: LocalGroups) => {
-    const onChange = (change: Change) => {
+    const onChange = (change: GroupChange) => {
       if (isReservedGroup(change.groupId)) return
       metrics.change(change)
       log?.(change)
     }
-    local.follow({ onChange })
+    local.listen({ onChange })
   }
   const opened = await (options.store === undefined
     ? openDirectory(options, options.data ?? '', groups, { ...given, onOpen })
     : openCluster(options, options.store, groups, { ...given, onOpen }))
   const { state, secret } = opened
-  const readiness = new Readiness(state, clock)
+  const health = new Readiness(state, clock)
+  const isReady = async () => {
+    await health.check()
+    opened.checkCopy?.()
+  }
+  const readiness = new Readiness({ check: isReady }, clock)
   const { replicas } = opened
   const fairQueue = new FairQueue()
   const hub = new Hub(state, {
@@ -204,12 +211,12 @@ async function openService(
     onDelivery: (isMade) => metrics.delivery(isMade),
   })
   for (const text of opened.warnings) logger.warn(text)
-  const streams = new Streams(clock)
+  const openResponses = new OpenResponses(clock)
   const revocations: Revocations = new Revocations({
     state,
     replicas,
     clock,
-    onRevoked: () => streams.endOf((identity) => revocations.has(identity), 'your token has been revoked'),
+    onRevoked: () => openResponses.endOf((identity) => revocations.has(identity), 'your token has been revoked'),
   })
   const service = {
     ...given,
@@ -221,11 +228,11 @@ async function openService(
     hub,
     metrics,
     policy,
-    streams,
+    openResponses,
     presence: new Presence(state, clock),
     revocations,
     fairQueue,
-    // Below that level the framework logs more than anyone wants.
+    // Below this level the framework logs more than is useful.
     logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
   }
   return { service, opened }
@@ -236,16 +243,14 @@ async function openDirectory(
   directory: string,
   groups: GroupsOptions,
   { clock, logger, onOpen }: Pick<Service, 'clock'> & Opening,
-): Promise<Opened> {
+): Promise<OpenedData> {
   const { groups: state, storage } = await openEmbedded({
     ...groups,
     directory,
     clock,
-    afterRestore: options.afterRestore ?? false,
     allowNetworkFilesystem: options.allowNetworkFilesystem,
     onOwnership: (failure) => logOwnership(logger, directory, failure),
   })
-  if (options.afterRestore) logRestore(logger, storage)
   onOpen(state)
   const { secret } = await storage.head()
   return {
@@ -265,17 +270,17 @@ async function openCluster(
   store: string,
   groups: GroupsOptions,
   { clock, logger, tls, onOpen }: Pick<Service, 'clock' | 'tls'> & Opening,
-): Promise<Opened> {
+): Promise<OpenedData> {
   const clustered = await openClustered({
     store,
     advertise: new URL(options.advertise ?? ''),
     clock,
     tls,
-    ca: await readLinkCa(options),
+    ca: await readPeerCa(options),
     groups,
     onOpen,
     onEvent: logReplica(logger),
-    onTrouble: logTrouble(logger, clock),
+    onTrouble: logReplicaErrors(logger, clock),
   })
   return {
     state: clustered.groups,
@@ -283,9 +288,10 @@ async function openCluster(
     position: clustered.position,
     warnings: clustered.warnings,
     replicas: clustered.replicas,
+    checkCopy: () => clustered.checkCopy(),
     local() {
-      const place = clustered.place()
-      return place.kind === 'here' ? place.groups : undefined
+      const activeReplica = clustered.activeReplica()
+      return activeReplica.kind === 'local' ? activeReplica.groups : undefined
     },
     serve: (sharing) => clustered.serve(sharing),
     renew: (nextTls, nextCa) => clustered.renew(nextTls, nextCa),
@@ -293,8 +299,8 @@ async function openCluster(
   }
 }
 
-async function readLinkCa({ advertiseCaFile: file }: ServiceOptions): Promise<string | undefined> {
-  return file === undefined ? undefined : readNamed('advertiseCaFile', file)
+async function readPeerCa({ advertiseCaFile: file }: ServiceOptions): Promise<string | undefined> {
+  return file === undefined ? undefined : readOptionFile('advertiseCaFile', file)
 }
 
 /** With a data directory there is exactly one replica. */
@@ -310,18 +316,19 @@ function literal(host: string): string {
 }
 
 async function warnOfLooseFiles(logger: Logger, { tls, authentication }: ServiceOptions): Promise<void> {
-  if (tls && (await openToAll(tls.keyFile)).read) {
-    logger.warn({ file: tls.keyFile }, "every user of this machine can read the service's private key: chmod 600")
+  if (tls && (await worldPermissions(tls.keyFile)).read) {
+    const { keyFile: file } = tls
+    logger.warn({ file }, `any user on this machine can read the service's private key. Run: chmod 600 ${file}`)
   }
   const keys = authentication?.tokenKeyFile ?? authentication?.jwt?.keysFile
   const writable = [
-    [keys, 'can authenticate with a key of its own'],
-    [tls?.clientCaFile, 'can authenticate with a CA of its own'],
-    [authentication?.certificates?.rightsFile, 'can grant itself every right'],
+    [keys, 'can add a key and authenticate with it'],
+    [tls?.clientCaFile, 'can add a CA and authenticate with it'],
+    [authentication?.certificates?.rightsFile, 'can grant themselves every right'],
   ] as const
   for (const [file, harm] of writable) {
-    if (file === undefined || !(await openToAll(file)).write) continue
-    logger.warn({ file }, `every user of this machine ${harm}: chmod 644`)
+    if (file === undefined || !(await worldPermissions(file)).write) continue
+    logger.warn({ file }, `any user on this machine ${harm}. Run: chmod 644 ${file}`)
   }
 }
 
@@ -331,12 +338,4 @@ function logOwnership(logger: Logger, directory: string, failure: Error | undefi
     { err: failure },
     `the data directory ${directory} may be lost: nothing is granted or renewed from 5 s after the last proof`,
   )
-}
-
-function logRestore(logger: Logger, { isNew, hasSkipped }: LmdbStorage): void {
-  const done = hasSkipped
-    ? 'The data was restored from a backup: a million terms are skipped in every group.'
-    : 'The data was restored from a backup: terms were already skipped before, and are not skipped again.'
-  const what = isNew ? 'The data directory is new: there is nothing to restore, and no terms are skipped.' : done
-  logger.warn(`${what} This option will be removed: run "tenure restore" once instead.`)
 }

@@ -147,7 +147,7 @@ const attacks = {
     pipes(4, 1, () => bytesOf('POST', '/v1/renew', { body: { node_id: node, renewals } }))
   },
 
-  /** Streams of one group whose leader changes all the time. */
+  /** Streams of one group whose leader changes constantly. */
   async flapping() {
     const watch = bytesOf('GET', '/v1/groups/mine-0/watch', { headers: ['accept: text/event-stream'] })
     await inParallel(1_900, async () => {
@@ -201,7 +201,7 @@ const attacks = {
     pipes(48, 200, () => bytesOf('GET', '/healthz', { bearer: '' }))
   },
 
-  /** The shortest requests on new connections: each packet holds a thousand of them. */
+  /** The shortest requests, on new connections. Each packet holds a thousand of them. */
   async 'anonymous, new connections'() {
     pipes(200, 2_000, () => bytesOf('GET', '/healthz', { bearer: '' }))
   },
@@ -215,7 +215,7 @@ const attacks = {
     pipes(48, 50, () => bytesOf('GET', '/v1/groups/other-kept/leader', { bearer: forged }))
   },
 
-  /** A thousand groups with the worst metadata and carry. */
+  /** A thousand groups with metadata and checkpoints that are as expensive as possible. */
   async polls() {
     const many = Array.from({ length: 1_000 }, (_, index) => `mine-${index}`)
     const metadata = { text: '\u0001'.repeat(680) }
@@ -223,15 +223,15 @@ const attacks = {
       const path = `/v1/groups/${many[index]}`
       const { leader } = await campaign(many[index] ?? '', metadata)
       const body = { node_id: node, term: leader.term, extend_by_ms: 60_000 }
-      // The largest carry that fits once it is encoded.
-      for (const carry of ['\u0001'.repeat(4_096), '\u0001'.repeat(1_300), '\u0001'.repeat(680)]) {
-        if ((await ask('POST', `${path}/renew`, { ...body, carry })).ok) break
+      // The largest checkpoint that fits once it is encoded.
+      for (const checkpoint of ['\u0001'.repeat(4_096), '\u0001'.repeat(1_300), '\u0001'.repeat(680)]) {
+        if ((await ask('POST', `${path}/renew`, { ...body, checkpoint })).ok) break
       }
     })
     pipes(16, 1, () => bytesOf('GET', `/v1/watch?groups=${many.join()}&wait_ms=0`))
   },
 
-  /** Lists the last changes. The service scans all changes that it keeps for each of these requests. */
+  /** Lists the latest changes. For each of these requests, the service scans all changes that it keeps. */
   async changes() {
     await inParallel(8_192, async (index) => {
       const group = `mine-${index % 512}`
@@ -241,7 +241,7 @@ const attacks = {
     pipes(48, 20, () => bytesOf('GET', '/v1/changes?groups=mine-none'))
   },
 
-  /** Each grant in a shared group asks for a next term as far ahead as an earlier version allowed. */
+  /** Each grant in a shared group asks for a next term far ahead. */
   async 'far terms'() {
     await campaign('mine-0')
     pipes(16, 10, () =>
@@ -251,7 +251,7 @@ const attacks = {
     )
   },
 
-  /** Creates groups as fast as the service allows, each as large as it may be. */
+  /** Creates groups as fast as the service allows, each as large as allowed. */
   async 'new groups'() {
     const metadata = { text: 'x'.repeat(4_000) }
     let next = 0
@@ -267,12 +267,12 @@ const attacks = {
         statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
         const { leader } = /** @type {{ leader?: { term: number } }} */ (await answer.json())
         if (leader) {
-          const carry = 'x'.repeat(4_000)
+          const checkpoint = 'x'.repeat(4_000)
           await ask('POST', `/v1/groups/${group}/renew`, {
             node_id: node,
             term: leader.term,
             extend_by_ms: 60_000,
-            carry,
+            checkpoint,
           })
         }
       }

@@ -2,13 +2,13 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'vitest'
-import { errorStatus } from '../src/errors.ts'
+import { errorStatus } from '../src/common/errors.ts'
 
 export function open(url: string): Socket {
   const { hostname, port, protocol } = new URL(url)
   const at = { host: hostname, port: Number(port) }
   const socket = protocol === 'https:' ? connectTls({ ...at, rejectUnauthorized: false }) : connectTcp(at)
-  // A write to a peer that has hung up emits an error, which does not matter here.
+  // A write to a peer that has closed the connection emits an error, which does not matter here.
   socket.on('error', () => {})
   return socket
 }
@@ -23,7 +23,7 @@ export function closed(socket: Socket): Promise<void> {
 export interface Answer {
   readonly status: number
   readonly headers: ReadonlyMap<string, string>
-  /** The body as text. `body` has it parsed if it is JSON. */
+  /** The body as text. `body` holds the parsed body if it is JSON. */
   readonly text: string
   readonly body: Record<string, unknown>
 }
@@ -35,7 +35,7 @@ export function answers(socket: Socket, enough: number, timeoutMs = 10_000): Pro
     let rest: Buffer = Buffer.alloc(0)
     const late = setTimeout(() => {
       socket.destroy()
-      reject(new Error(`no whole answer within ${timeoutMs} ms, only: ${rest.toString().slice(0, 300)}`))
+      reject(new Error(`no complete response within ${timeoutMs} ms, only: ${rest.toString().slice(0, 300)}`))
     }, timeoutMs)
     const done = () => {
       clearTimeout(late)

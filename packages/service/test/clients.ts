@@ -1,4 +1,4 @@
-/** Clients that share groups and record what they asked and what was answered. */
+/** Clients that share groups and record their requests and the answers. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Answer } from './disk/service-process.ts'
 import type { Operation } from './linearizable.ts'
@@ -7,12 +7,12 @@ import type { Operation } from './linearizable.ts'
 export type Ask = (call: Operation['call'], body?: object) => Promise<Operation['answer']>
 
 export interface Part {
-  /** Clients of different numbers behave differently. */
+  /** The number of the client. Its lease durations, and whether it resigns, depend on it. */
   readonly index: number
   readonly node: string
   readonly ask: Ask
   isOver(): boolean
-  /** A value that changes whenever the service was interrupted. */
+  /** Returns a value that changes whenever the service was interrupted. */
   life(): unknown
 }
 
@@ -25,7 +25,7 @@ export async function takePart({ index, node, ask, isOver, life }: Part): Promis
     const before = life()
     const won = await ask({ type: 'campaign', ttlMs }, { lease_ttl_ms: ttlMs })
     const term = won?.leader?.term
-    // The client leads without this grant if the answer to an earlier campaign was lost.
+    // If the answer to an earlier campaign was lost, the client may lead without this grant.
     const mine = won?.ok || won?.leader?.node === node
     if (!mine || term === undefined) {
       await delay(5 + (index % 7))
@@ -43,7 +43,7 @@ export async function takePart({ index, node, ask, isOver, life }: Part): Promis
   }
 }
 
-/** What a client learns from a response. */
+/** The information that a client gets from a response. */
 export function answerOf({ status, body }: Answer): NonNullable<Operation['answer']> {
   const shown = 'leader' in body ? body['leader'] : body['current_leader']
   const leader = shown as { node_id: string; term: number } | null | undefined

@@ -60,7 +60,7 @@ export class FloodProcess {
 }
 
 /**
- * The time in which the main thread of a process could have run so far but did not get a CPU. A server that is always
+ * The time during which the main thread of a process was ready to run but did not get a CPU. A server that is always
  * busy waits for a CPU much longer than a bare server that sleeps in between. 0 on systems other than Linux.
  */
 export function waitedForCpuMs(pid: number | undefined): number {

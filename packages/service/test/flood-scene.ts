@@ -1,4 +1,4 @@
-/** A service under attack, with honest clients and a bare server beside it. Each is a separate process. */
+/** A service under attack, with honest clients and a bare server running alongside it. Each is a separate process. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ export type Attack = (typeof attacks)[number] | 'none'
 /** Which of the three replicas is attacked. */
 export type Target = 'active' | 'follower'
 
-/** What one honest client saw. */
+/** The measurements of one honest client. */
 export interface Honest {
   /** The replica that the client calls: the attacked one, or a follower that is not attacked. */
   readonly through: 'attacked' | 'follower'
@@ -45,7 +45,7 @@ export interface Honest {
 
 export interface Measured {
   readonly attack: Attack
-  /** One client, or two when there are three replicas. */
+  /** The honest clients: one, or two when there are three replicas. */
   readonly honest: readonly Honest[]
   /** The peak memory of any process of the service. Undefined on systems that do not report it. */
   readonly peakRssMb: number | undefined
@@ -56,7 +56,8 @@ export interface Measured {
   /** The metrics of the attacked process after the attack. */
   readonly metrics: string
   /**
-   * The part of the time in which the most starved process of the service could not run because others had the CPUs.
+   * The fraction of the time during which the most starved process of the service could not run because others used the
+   * CPUs.
    */
   readonly starved: number
   /** The load of the machine over the last minute. */
@@ -66,7 +67,7 @@ export interface Measured {
 export interface SceneOptions {
   /** How long the attack lasts once it has begun. */
   readonly forMs: number
-  /** The heap size of each process of the service. Default: that of Node. */
+  /** The heap size of each process of the service. Default: Node's default. */
   readonly heapMb?: number
   /** Flags for `tenure serve`. */
   readonly flags?: readonly string[]
@@ -88,7 +89,7 @@ interface Served {
   readonly url: string
 }
 
-/** Attacks a service for a while and measures what honest clients see meanwhile. */
+/** Attacks a service for a while and measures the effect on honest clients. */
 export async function measure(attack: Attack, options: SceneOptions): Promise<Measured> {
   const keys = ecKeys()
   const tokenFor = (sub: string, tenure: object) =>

@@ -15,7 +15,7 @@ const renewalsMs = []
 /** @type {number[]} */
 const bareMs = []
 /** The send times of renewals that are not answered yet. */
-const underWay = /** @type {Set<number>} */ (new Set())
+const inFlight = /** @type {Set<number>} */ (new Set())
 let leasesLost = 0
 let term = 0
 let isRunning = true
@@ -60,10 +60,10 @@ async function campaign() {
 async function renew() {
   const claimed = term
   const sentMs = performance.now()
-  underWay.add(sentMs)
+  inFlight.add(sentMs)
   const body = { node_id: node, term: claimed, extend_by_ms: leaseMs }
   const { status } = await ask(`${url}/v1/groups/${group}/renew`, 'POST', body).catch(() => ({ status: 0 }))
-  if (!underWay.delete(sentMs)) return
+  if (!inFlight.delete(sentMs)) return
   renewalsMs.push(performance.now() - sentMs)
   statuses[status] = (statuses[status] ?? 0) + 1
   if (status !== 409 || claimed !== term) return
@@ -81,16 +81,16 @@ async function look() {
 await campaign()
 await Promise.all(Array.from({ length: 4 }, () => Promise.all([renew(), look()])))
 console.log('ready')
-// Discard everything measured before this moment.
+// Discard everything that was measured before this moment.
 process.stdin.on('data', () => {
   renewalsMs.length = 0
-  underWay.clear()
+  inFlight.clear()
   bareMs.length = 0
 })
 process.stdin.on('end', () => {
   isRunning = false
-  for (const sentMs of underWay) renewalsMs.push(performance.now() - sentMs)
-  underWay.clear()
+  for (const sentMs of inFlight) renewalsMs.push(performance.now() - sentMs)
+  inFlight.clear()
   console.log(JSON.stringify({ renewalsMs, bareMs, leasesLost, statuses }))
   process.exit()
 })

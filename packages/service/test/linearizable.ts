@@ -1,5 +1,5 @@
 /**
- * Checks whether a recorded history of one group could have come from a service that does one thing at a time.
+ * Checks whether a recorded history of one group could have come from a service that performs one operation at a time.
  *
  * The model is a single lease: the highest term, its holder, and whether the lease is live. Each operation took effect
  * at one moment between its sending and its answer. An operation without an answer took effect before its sender
@@ -7,16 +7,13 @@
  * places each operation as early in time as possible.
  *
  * Time matters in one place: a live lease can end by itself at any moment that is not before `sent + duration` of any
- * grant or renewal that took effect in its term. That is sound, because the service counts from the moment when it was
- * asked, which is after the sending, and it counts again from the start after a restart. The checker does not check
- * when a lease must end, because that is a question of speed.
+ * grant or renewal that took effect in its term. That is sound, because the service counts from the moment when it
+ * received the request, which is after the sending, and it counts again from the start after a restart. The checker
+ * does not check when a lease must end, because that is a question of speed.
  */
 export interface Operation {
   readonly sentMs: number
-  /**
-   * For an operation without an answer: when it was certain that it could no longer take effect, because the service
-   * was gone.
-   */
+  /** When an operation without an answer could certainly no longer take effect, because the service had ended. */
   readonly answeredMs: number
   readonly node: string
   readonly call:
@@ -46,12 +43,12 @@ interface State {
 export interface CheckOptions {
   /**
    * Whether a call may take effect twice, because a replica that forwarded it sent it again. In that case a campaign
-   * may have won a term that expired before its answer and of which its sender never heard. Default: false.
+   * may have won a term that expired before its answer and that its sender never learned of. Default: false.
    */
   readonly repeats?: boolean
 }
 
-/** Returns a description of the answers that no order explains, or undefined if the history is linearizable. */
+/** Returns a description of the answers that no order can explain, or undefined if the history is linearizable. */
 export function unexplained(history: readonly Operation[], { repeats = false }: CheckOptions = {}): string | undefined {
   const answered = history.filter(({ answer }) => answer).sort((a, b) => a.sentMs - b.sentMs)
   const unanswered = guesses(history, repeats).sort((a, b) => a.sentMs - b.sentMs)
@@ -75,7 +72,7 @@ export function unexplained(history: readonly Operation[], { repeats = false }: 
 interface Place {
   /** All answered operations before this index are placed. */
   readonly first: number
-  /** The indexes after `first` that are placed too. */
+  /** The indexes after `first` that are also placed. */
   readonly done: readonly number[]
   readonly state: State
 }
@@ -105,14 +102,18 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
     const state = operation && operation.sentMs <= firstAnswerMs ? effect(operation, place.state) : undefined
     if (!state) continue
     const placed = after(place, index, state)
-    // An operation that changes nothing does not constrain operations that were answered, or gone, after it was sent.
+    // An operation that changes nothing does not constrain operations that were answered or abandoned after it was
+    // sent.
     if (sameLease(state, place.state) && state.nowMs <= firstGoneMs) return [placed]
     places.push(placed)
   }
   return places
 }
 
-/** Most unanswered operations belong to terms long past. This check is cheap because it runs at every step. */
+/**
+ * Whether the operation belongs to another term and so cannot take effect in this state. Most unanswered operations
+ * belong to much older terms. The check runs at every step, so it must be cheap.
+ */
 function isOfAnotherTerm({ call, answer }: Operation, { term }: State): boolean {
   return call.type === 'resign' ? call.term !== term : (answer?.leader?.term ?? Infinity) <= term
 }
@@ -172,8 +173,8 @@ function applied({ call, node, answer, sentMs }: Operation, state: State): State
 
 /**
  * The operations that may have taken effect without an answer and that anyone could notice: resignations, and campaigns
- * of nodes that were observed in a term of which no grant was answered. A renewal only makes a lease longer, which no
- * answer depends on.
+ * of nodes that were observed in a term whose grant was never answered. A renewal only makes a lease longer, and no
+ * answer depends on that.
  */
 function guesses(history: readonly Operation[], repeats: boolean): Operation[] {
   const granted = new Map<number, number>()

@@ -1,4 +1,4 @@
-import type { LeaseView } from '../src/groups/groups.ts'
+import type { LeaseView } from '../src/groups/port.ts'
 
 /** A lease as others observe it. */
 export const sampleLease: LeaseView = {
@@ -11,8 +11,9 @@ export const sampleLease: LeaseView = {
   acquiredAtMs: 0,
   renewedAtMs: 0,
   metadata: '{}',
-  carry: '',
+  checkpoint: '',
   version: '1',
-  mark: undefined,
+  writeId: undefined,
+  successor: undefined,
   ended: false,
 }

@@ -1,11 +1,11 @@
-/** Starts the service that a suite calls: on a directory, or wherever else the suite's cases must hold. */
+/** Starts the service that a suite calls: on a directory, or at the place that {@link servePlace} has set. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { startService, type RunningService, type ServiceOptions } from '../src/index.ts'
 
-/** The options that a case sets for its service. The location of the data is not up to the case. */
+/** The options that a case sets for its service. The case does not choose where the data is kept. */
 export interface ServeOptions extends Omit<ServiceOptions, 'data' | 'store' | 'advertise' | 'logger'> {
   /** Called with each log line. */
   readonly onLine?: ((line: string) => void) | undefined
@@ -17,8 +17,8 @@ export interface Served extends Pick<RunningService, 'url' | 'clusterId' | 'relo
 }
 
 /**
- * Which process answers a connection when there are several: any of them, or always the same one. Cases about limits
- * and metrics use one process, because each process has its own.
+ * Which process answers a connection if there are several: any of them, or always the same one. Cases about limits and
+ * metrics use one process, because each process has its own limits and metrics.
  */
 export type Entry = 'any' | 'one'
 
@@ -54,7 +54,7 @@ export function serve(options: ServeOptions = {}, entry: Entry = 'any'): Promise
   return place(options, entry)
 }
 
-/** Starts later services at this place. Without an argument, services run on directories again. */
+/** Starts all later services at this place. Without an argument, services run on directories again. */
 export function servePlace(other: ServicePlace = onDirectory): void {
   place = other
 }

@@ -1,12 +1,12 @@
-/** The caller, and what it may do. */
+/** Callers and their permissions. */
 import type { FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
-import { ServiceError } from '../errors.ts'
-import type { Rights } from './rights.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { AccessRights } from './rights.ts'
 
-/** A caller that the service knows. */
-export interface Identity extends Rights {
-  /** The name for limits and logs. */
+/** An identified caller. */
+export interface Identity extends AccessRights {
+  /** The name used in limits and logs. */
   readonly subject: string
   /** When its credential expires, in Unix milliseconds. */
   readonly expiresAtMs: number | undefined
@@ -18,7 +18,7 @@ export interface Identity extends Rights {
 const anybody = allOrNothing('anybody', true)
 
 /** The caller of a route that needs no authentication. */
-export const nobody = allOrNothing('nobody', false)
+export const unauthenticated = allOrNothing('nobody', false)
 
 function allOrNothing(subject: string, all: boolean): Identity {
   const always = () => all
@@ -38,17 +38,20 @@ function allOrNothing(subject: string, all: boolean): Identity {
 export interface Authenticator {
   identify(request: FastifyRequest): Identity | Promise<Identity>
   /**
-   * Returns the subject of a caller that was identified before, only for fair ordering: its rights may be gone since.
+   * Returns the subject of a caller that was identified earlier. Use it only for fair ordering, because the caller may
+   * have lost its rights since then.
    */
   recall(request: Pick<IncomingMessage, 'headers' | 'socket'>): string | undefined
-  /** How many times keys and rights were reloaded. An identity from an earlier generation may no longer be valid. */
+  /**
+   * How many times keys and rights have been reloaded. An identity from an earlier generation may no longer be valid.
+   */
   readonly generation: number
   /** Reloads keys and rights. If that fails, it rejects and keeps the current ones. */
   reload(): Promise<void>
 }
 
 /** The authenticator of a service without authentication: every caller may do everything. */
-export const open: Authenticator = {
+export const openAccess: Authenticator = {
   identify: () => anybody,
   recall: () => anybody.subject,
   generation: 0,
@@ -56,24 +59,24 @@ export const open: Authenticator = {
 }
 
 /** Throws unless the caller may take part in the group as this node. A node can act only for itself. */
-export function mayAct(identity: Identity, groupId: string, nodeId: string): void {
-  maySpeakFor(identity, nodeId)
-  allow(identity.mayJoin(groupId), () => notJoined(groupId))
+export function checkMayAct(identity: Identity, groupId: string, nodeId: string): void {
+  checkMayActFor(identity, nodeId)
+  allow(identity.mayJoin(groupId), () => notJoinedMessage(groupId))
 }
 
-export function maySpeakFor(identity: Identity, nodeId: string): void {
+export function checkMayActFor(identity: Identity, nodeId: string): void {
   const text = () => `This identity may not act for node "${nodeId}".`
   allow(identity.speaksFor(nodeId), text, { field: 'node_id' })
 }
 
-export function notJoined(groupId: string): string {
+export function notJoinedMessage(groupId: string): string {
   return `This identity may not take part in group "${groupId}".`
 }
 
 /**
  * Throws unless the caller may take part in at least one group. This is checked before the rest of the request is read.
  */
-export function mayTakePart({ mayJoinAny }: Identity): void {
+export function checkMayTakePart({ mayJoinAny }: Identity): void {
   allow(mayJoinAny, () => 'This identity may not take part in any group.')
 }
 
@@ -81,17 +84,17 @@ export function canRead(identity: Identity, groupId: string): boolean {
   return identity.reader || identity.admin || identity.mayJoin(groupId)
 }
 
-export function mayRead(identity: Identity, groupId: string): void {
+export function checkMayRead(identity: Identity, groupId: string): void {
   allow(canRead(identity, groupId), () => `This identity may not read group "${groupId}".`)
 }
 
-export function mayAdminister({ admin }: Identity): void {
-  allow(admin, () => 'This needs an administrator.')
+export function checkAdmin({ admin }: Identity): void {
+  allow(admin, () => 'This request needs administrator rights.')
 }
 
 /** Throws unless the caller may read data about the whole service. */
-export function mayReadAll({ admin, reader }: Identity): void {
-  allow(admin || reader, () => 'This needs a reader or an administrator.')
+export function checkMayReadAll({ admin, reader }: Identity): void {
+  allow(admin || reader, () => 'This request needs reader or administrator rights.')
 }
 
 function allow(isAllowed: boolean, refusal: () => string, details: ServiceError['details'] = {}): void {

@@ -1,4 +1,7 @@
-/** The names of a certificate (RFC 5280, 4.2.1.6), read from its bytes: their text form can be forged. */
+/**
+ * The subject alternative names of a certificate (RFC 5280, 4.2.1.6), read from its DER bytes, because the text form of
+ * a name can be forged.
+ */
 import type { X509Certificate } from 'node:crypto'
 
 const subjectAltName = '551d11'

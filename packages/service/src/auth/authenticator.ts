@@ -1,14 +1,14 @@
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from 'tenure'
 import type { Authenticator, Identity } from './access.ts'
-import { systemClock } from '../clock.ts'
-import { ServiceError, wrongOption } from '../errors.ts'
+import { systemClock } from '../common/clock.ts'
+import { ServiceError, wrongOption } from '../common/errors.ts'
 import { CertificateVerifier, type CertificateOptions } from './certificate.ts'
 import { TokenVerifier, type JwtOptions } from './jwt.ts'
-import { ownTokens } from './own-tokens.ts'
-import { Refusal } from './refusal.ts'
+import { selfIssuedTokenOptions } from './self-issued-tokens.ts'
+import { CredentialError } from './credential-error.ts'
 
-/** How the service identifies callers: by tokens, by certificates, or by either. */
+/** How the service identifies callers: by tokens, by certificates, or both. */
 export interface AuthenticationOptions {
   /** Tokens from an external issuer. */
   readonly jwt?: JwtOptions | undefined
@@ -37,7 +37,11 @@ export async function createAuthenticator(
   }
   // With two issuers, one could issue tokens for the subjects of the other.
   if (jwt && tokenKeyFile !== undefined) {
-    throw wrongOption('authentication.tokenKeyFile', ' ', 'excludes authentication.jwt: tokens have one issuer.')
+    throw wrongOption(
+      'authentication.tokenKeyFile',
+      ' ',
+      'cannot be combined with authentication.jwt: tokens have one issuer.',
+    )
   }
   let verifiers = await read(options, clock)
   let generation = 0
@@ -45,7 +49,7 @@ export async function createAuthenticator(
     const used = verifiers
     try {
       const identity = await pending
-      // If keys and rights were reloaded meanwhile, the new ones decide.
+      // If keys and rights are reloaded during this await, use the new ones.
       return used === verifiers ? identity : await authenticator.identify(request)
     } catch (error) {
       throw refused(error)
@@ -73,7 +77,7 @@ export async function createAuthenticator(
 }
 
 async function read({ jwt, tokenKeyFile, certificates }: AuthenticationOptions, clock: Clock): Promise<Verifiers> {
-  const own = tokenKeyFile === undefined ? undefined : ownTokens(tokenKeyFile)
+  const own = tokenKeyFile === undefined ? undefined : selfIssuedTokenOptions(tokenKeyFile)
   return {
     tokens: own
       ? await TokenVerifier.open(own, clock, 'authentication.tokenKeyFile')
@@ -85,7 +89,7 @@ async function read({ jwt, tokenKeyFile, certificates }: AuthenticationOptions, 
 function identify({ tokens, certificates }: Verifiers, request: FastifyRequest): Identity | Promise<Identity> {
   const { authorization } = request.headers
   if (authorization !== undefined) {
-    if (!tokens) throw new Refusal('the request has a token, but the service accepts no tokens')
+    if (!tokens) throw new CredentialError('the request has a token, but the service accepts no tokens')
     return tokens.verify(tokenOf(authorization))
   }
   const identity = certificates?.verify(request.socket)
@@ -99,25 +103,25 @@ function recall({ tokens, certificates }: Verifiers, { headers, socket }: Recall
     if (authorization !== undefined) return tokens?.recall(tokenOf(authorization))
     return certificates?.verify(socket)?.subject
   } catch {
-    // The identification that follows rejects this request.
+    // The caller is identified again later, and that check rejects this request.
     return undefined
   }
 }
 
-/** The head check guarantees a single Authorization header. Otherwise Node would silently keep the first of two. */
+/** Returns the bearer token. The head check has refused a second Authorization header, which Node would drop. */
 function tokenOf(authorization: string): string {
   const [, token] = /^Bearer ([A-Za-z0-9._-]+)$/i.exec(authorization) ?? []
-  if (token === undefined) throw new Refusal('the Authorization header is not a bearer token')
+  if (token === undefined) throw new CredentialError('the Authorization header is not a bearer token')
   return token
 }
 
-/** The cause goes into the log, not into the response. */
+/** The error for a caller that is not identified. The cause goes into the log, not into the response. */
 function unauthorized(text: string, cause?: Error): ServiceError {
   return new ServiceError('UNAUTHORIZED', text, { status: 401, cause })
 }
 
-/** The reason goes only into the log, so that a forger learns nothing from the response. */
+/** The error for an invalid credential. The reason goes only into the log, so that a forger learns nothing from it. */
 function refused(error: unknown): unknown {
-  if (!(error instanceof Refusal)) return error
+  if (!(error instanceof CredentialError)) return error
   return unauthorized(error.expired ? 'The credential has expired.' : 'The credential is not valid.', error)
 }

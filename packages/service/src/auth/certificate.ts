@@ -5,14 +5,14 @@ import { messageOf } from '@tenure/internal/message'
 import { isObject } from '@tenure/internal/objects'
 import type { Clock } from 'tenure'
 import type { Identity } from './access.ts'
-import { wrongOption } from '../errors.ts'
+import { wrongOption } from '../common/errors.ts'
 import { alternativeNames } from './alternative-names.ts'
-import { readNamed } from './files.ts'
-import { Refusal } from './refusal.ts'
-import { parseRights, type Rights } from './rights.ts'
+import { readOptionFile } from './option-files.ts'
+import { CredentialError } from './credential-error.ts'
+import { parseRights, type AccessRights } from './rights.ts'
 import { parseStrictJson } from './strict-json.ts'
 
-/** What certificates grant. The CAs that issue them are a TLS option. */
+/** The rights that certificates grant. The CAs that issue certificates are a TLS option. */
 export interface CertificateOptions {
   /** `{ "certificates": [{ "san": "DNS:node-17.example", "node": "node-17", "groups": ["payments-*"] }] }` */
   readonly rightsFile: string
@@ -21,7 +21,7 @@ export interface CertificateOptions {
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 const nameShape = /^(?:DNS:[A-Za-z0-9_.-]{1,253}|URI:[a-z][a-z0-9+.-]*:[!-)+-~]{1,2048})$/
 
-interface Shown {
+interface ShownCertificate {
   readonly names: readonly string[]
   readonly fromMs: number
   readonly untilMs: number
@@ -29,17 +29,17 @@ interface Shown {
 
 /** Identifies the holder of a certificate. */
 export class CertificateVerifier {
-  readonly #rights: ReadonlyMap<string, Rights>
+  readonly #rights: ReadonlyMap<string, AccessRights>
   readonly #clock: Clock
-  readonly #shown = new WeakMap<TLSSocket, Shown>()
+  readonly #shown = new WeakMap<TLSSocket, ShownCertificate>()
 
-  private constructor(rights: ReadonlyMap<string, Rights>, clock: Clock) {
+  private constructor(rights: ReadonlyMap<string, AccessRights>, clock: Clock) {
     this.#rights = rights
     this.#clock = clock
   }
 
   static async open({ rightsFile }: CertificateOptions, clock: Clock): Promise<CertificateVerifier> {
-    const text = await readNamed('authentication.certificates.rightsFile', rightsFile)
+    const text = await readOptionFile('authentication.certificates.rightsFile', rightsFile)
     try {
       return new CertificateVerifier(parseRightsFile(text), clock)
     } catch (error) {
@@ -55,28 +55,28 @@ export class CertificateVerifier {
     const { names, fromMs, untilMs } = shown
     // A connection can outlive its certificate.
     const nowMs = this.#clock.wallMs()
-    if (!(nowMs >= fromMs)) throw new Refusal('the certificate is not valid yet')
-    if (!(nowMs < untilMs)) throw new Refusal('the certificate has expired', { expired: true })
+    if (!(nowMs >= fromMs)) throw new CredentialError('the certificate is not valid yet')
+    if (!(nowMs < untilMs)) throw new CredentialError('the certificate has expired', { expired: true })
     const [name, another] = names.filter((each) => this.#rights.has(each))
     const rights = name === undefined ? undefined : this.#rights.get(name)
-    if (name === undefined || !rights) throw new Refusal('no name in the certificate has rights')
-    if (another !== undefined) throw new Refusal('more than one name in the certificate has rights')
+    if (name === undefined || !rights) throw new CredentialError('no name in the certificate has rights')
+    if (another !== undefined) throw new CredentialError('more than one name in the certificate has rights')
     return { subject: name, ...rights, expiresAtMs: untilMs, revocation: undefined }
   }
 
-  #look(socket: TLSSocket): Shown | undefined {
+  #look(socket: TLSSocket): ShownCertificate | undefined {
     const certificate = socket.getPeerX509Certificate()
     if (!certificate) return undefined
     // Only the handshake sets this, and only if the chain leads to one of our CAs.
-    if (!socket.authorized) throw new Refusal('the certificate is not valid, or no known CA issued it')
-    if (certificate.ca) throw new Refusal('the certificate is a CA certificate')
+    if (!socket.authorized) throw new CredentialError('the certificate is not valid, or no known CA issued it')
+    if (certificate.ca) throw new CredentialError('the certificate is a CA certificate')
     if (!certificate.keyUsage?.includes(clientAuth))
-      throw new Refusal('the certificate is not for client authentication')
+      throw new CredentialError('the certificate is not for client authentication')
     let names: string[]
     try {
       names = alternativeNames(certificate)
     } catch (error) {
-      throw new Refusal(messageOf(error))
+      throw new CredentialError(messageOf(error))
     }
     const shown = {
       names: [...new Set(names)],
@@ -88,11 +88,11 @@ export class CertificateVerifier {
   }
 }
 
-function parseRightsFile(text: string): ReadonlyMap<string, Rights> {
+function parseRightsFile(text: string): ReadonlyMap<string, AccessRights> {
   const value = parseStrictJson(text)
   const entries = isObject(value) && Object.keys(value).join() === 'certificates' ? value['certificates'] : undefined
   if (!Array.isArray(entries)) throw new Error('it must be { "certificates": [...] }')
-  const all = new Map<string, Rights>()
+  const all = new Map<string, AccessRights>()
   for (const entry of entries as unknown[]) {
     const { san, ...rights } = isObject(entry) ? entry : { san: undefined }
     if (typeof san !== 'string' || !nameShape.test(san)) {

@@ -1,16 +1,16 @@
-/** Tokens: who signed them, for which audience, for how long, and what they grant. */
+/** Verifies tokens: signature, audience, lifetime, and the rights they grant. */
 import { hash } from 'node:crypto'
 import { errors, jwtVerify, type JWTVerifyOptions } from 'jose'
 import { messageOf } from '@tenure/internal/message'
 import { isObject } from '@tenure/internal/objects'
 import type { Clock } from 'tenure'
 import type { Identity } from './access.ts'
-import { isSoundNodeId } from '../checks.ts'
-import { wrongOption } from '../errors.ts'
-import { Refusal } from './refusal.ts'
-import { readNamed } from './files.ts'
+import { isValidNodeId } from '../common/checks.ts'
+import { wrongOption } from '../common/errors.ts'
+import { CredentialError } from './credential-error.ts'
+import { readOptionFile } from './option-files.ts'
 import { parseKeys, type KeySet, type VerificationKey } from './key-set.ts'
-import { revocationOf } from './revocations.ts'
+import { revocationGroupId } from './revocations.ts'
 import { parseRights } from './rights.ts'
 import { parseStrictJson } from './strict-json.ts'
 
@@ -29,7 +29,7 @@ export interface JwtOptions {
 }
 
 /** The length limit of a token, in characters. */
-export const longestToken = 8_192
+export const maxTokenLength = 8_192
 const claimRefusals: Readonly<Record<string, string>> = {
   iss: 'the token has a different issuer',
   aud: 'the token has a different audience',
@@ -41,10 +41,10 @@ const claimRefusals: Readonly<Record<string, string>> = {
 const times = ['exp', 'iat', 'nbf']
 /** Disables jose's time checks: see `#claims`. */
 const noTimeLimit = { clockTolerance: Number.MAX_SAFE_INTEGER }
-const mostTried = 4
-const mostRemembered = 10_000
+const maxKeysTried = 4
+const maxCachedTokens = 10_000
 
-interface Known {
+interface CachedIdentity {
   readonly identity: Identity
   readonly fromMs: number
   readonly untilMs: number
@@ -59,8 +59,8 @@ export class TokenVerifier {
   readonly #options: JwtOptions
   readonly #clock: Clock
   readonly #keys: KeySet
-  // Clients send the same token for hours. Only its digest is kept.
-  readonly #known = new Map<string, Known>()
+  // Clients send the same token for hours, so verified tokens are cached. The cache holds only their digests.
+  readonly #known = new Map<string, CachedIdentity>()
 
   private constructor(options: JwtOptions, clock: Clock, keys: KeySet) {
     this.#options = options
@@ -71,7 +71,7 @@ export class TokenVerifier {
   /** `option` is the name of the option that holds the key file. */
   static async open(options: JwtOptions, clock: Clock, option = 'authentication.jwt.keysFile'): Promise<TokenVerifier> {
     checkOptions(options)
-    const text = await readNamed(option, options.keysFile)
+    const text = await readOptionFile(option, options.keysFile)
     try {
       return new TokenVerifier(options, clock, await parseKeys(text))
     } catch (error) {
@@ -81,37 +81,39 @@ export class TokenVerifier {
 
   /** Returns synchronously for a token that was verified before. */
   verify(token: string): Identity | Promise<Identity> {
-    if (token.length > longestToken) throw new Refusal('the token is too long')
+    if (token.length > maxTokenLength) throw new CredentialError('the token is too long')
     const digest = digestOf(token)
     const known = this.#known.get(digest)
-    return known ? this.#inTime(digest, known) : this.#examine(token).then((examined) => this.#inTime(digest, examined))
+    return known
+      ? this.#inTime(digest, known)
+      : this.#verifyToken(token).then((examined) => this.#inTime(digest, examined))
   }
 
   /** Returns the subject of a token that was verified before, even if it has expired since. */
   recall(token: string): string | undefined {
-    return token.length > longestToken ? undefined : this.#known.get(digestOf(token))?.identity.subject
+    return token.length > maxTokenLength ? undefined : this.#known.get(digestOf(token))?.identity.subject
   }
 
-  /** Compared on every call, because a known token can expire. */
-  #inTime(digest: string, known: Known): Identity {
+  /** Returns the identity of a known token. Throws if the token has expired, or is not valid yet. */
+  #inTime(digest: string, known: CachedIdentity): Identity {
     const nowMs = this.#clock.wallMs()
-    if (nowMs < known.fromMs) throw new Refusal('the token is not valid yet')
-    if (nowMs >= known.untilMs) throw new Refusal('the token has expired', { expired: true })
+    if (nowMs < known.fromMs) throw new CredentialError('the token is not valid yet')
+    if (nowMs >= known.untilMs) throw new CredentialError('the token has expired', { expired: true })
     this.#remember(digest, known)
     return known.identity
   }
 
-  #remember(digest: string, known: Known): void {
+  #remember(digest: string, known: CachedIdentity): void {
     this.#known.delete(digest)
     this.#known.set(digest, known)
-    if (this.#known.size <= mostRemembered) return
+    if (this.#known.size <= maxCachedTokens) return
     const [oldest = ''] = this.#known.keys()
     this.#known.delete(oldest)
   }
 
-  async #examine(token: string): Promise<Known> {
+  async #verifyToken(token: string): Promise<CachedIdentity> {
     const [header, payload, signature, ...more] = token.split('.').map(bytesOf)
-    if (!header || !payload || !signature || more.length > 0) throw new Refusal('the token is malformed')
+    if (!header || !payload || !signature || more.length > 0) throw new CredentialError('the token is malformed')
     const { issuer, audience } = this.#options
     for (const { key, algorithm } of this.#keysFor(objectOf(header))) {
       const verified = await verify(token, key, { algorithms: [algorithm], issuer, audience, ...noTimeLimit })
@@ -120,9 +122,9 @@ export class TokenVerifier {
       const claims = objectOf(payload)
       const { wrongClaim } = verified
       if (wrongClaim === undefined || times.includes(wrongClaim)) return this.#claims(claims)
-      throw new Refusal(claimRefusals[wrongClaim] ?? 'the token is malformed')
+      throw new CredentialError(claimRefusals[wrongClaim] ?? 'the token is malformed')
     }
-    throw new Refusal("the token's signature is invalid")
+    throw new CredentialError("the token's signature is invalid")
   }
 
   /**
@@ -130,18 +132,18 @@ export class TokenVerifier {
    * token contains or points to (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
    */
   #keysFor({ alg, kid, crit, b64, typ }: Readonly<Record<string, unknown>>) {
-    if (crit !== undefined) throw new Refusal('the token has a critical extension')
-    if (b64 !== undefined) throw new Refusal('the token has the extension b64')
+    if (crit !== undefined) throw new CredentialError('the token has a critical extension')
+    if (b64 !== undefined) throw new CredentialError('the token has the extension b64')
     // The issuer may have signed this token for another purpose, such as a logout.
     if (typ !== undefined && !(typeof typ === 'string' && /^(?:application\/)?(?:at\+)?jwt$/i.test(typ))) {
-      throw new Refusal('the token has a different type')
+      throw new CredentialError('the token has a different type')
     }
     const named = typeof kid === 'string' ? this.#keys.get(kid) : undefined
-    if (kid !== undefined && !named) throw new Refusal('the token names an unknown key')
+    if (kid !== undefined && !named) throw new CredentialError('the token names an unknown key')
     const keys = (named ? [named] : [...this.#keys.values()]).filter(({ algorithm }) => algorithm === alg)
-    if (keys.length === 0) throw new Refusal("the token's algorithm does not match its key")
+    if (keys.length === 0) throw new CredentialError("the token's algorithm does not match its key")
     // Each candidate key costs a signature verification.
-    return keys.slice(0, mostTried)
+    return keys.slice(0, maxKeysTried)
   }
 
   /**
@@ -149,20 +151,21 @@ export class TokenVerifier {
    * present and not too far apart, and what the token grants. Times are compared on every call, to the millisecond and
    * on the service's clock. jose would compare them once, in whole seconds.
    */
-  #claims(claims: Readonly<Record<string, unknown>>): Known {
+  #claims(claims: Readonly<Record<string, unknown>>): CachedIdentity {
     const { maxLifetimeMs = 86_400_000, clockToleranceMs = 5_000 } = this.#options
     const { sub, jti, tenure = {} } = claims
-    if (typeof sub !== 'string' || !isSoundNodeId(sub)) throw new Refusal('the token has no valid subject')
+    if (typeof sub !== 'string' || !isValidNodeId(sub)) throw new CredentialError('the token has no valid subject')
     const exp = instantOf(claims, 'exp')
     const iat = instantOf(claims, 'iat')
     const nbf = claims['nbf'] === undefined ? iat : instantOf(claims, 'nbf')
-    // JSON has numbers that parse as Infinity. This limit rejects those too.
-    if (exp <= iat || exp - iat > maxLifetimeMs) throw new Refusal("the token's lifetime is not positive, or too long")
+    // JSON allows numbers that parse as Infinity. This limit rejects them as well.
+    if (exp <= iat || exp - iat > maxLifetimeMs)
+      throw new CredentialError("the token's lifetime is not positive, or too long")
     let rights
     try {
       rights = parseRights(tenure, sub)
     } catch (error) {
-      throw new Refusal(`the token's "tenure" claim is invalid: ${messageOf(error)}`)
+      throw new CredentialError(`the token's "tenure" claim is invalid: ${messageOf(error)}`)
     }
     const untilMs = exp + clockToleranceMs
     return {
@@ -170,7 +173,7 @@ export class TokenVerifier {
         subject: sub,
         ...rights,
         expiresAtMs: untilMs,
-        revocation: typeof jti === 'string' ? revocationOf(jti) : undefined,
+        revocation: typeof jti === 'string' ? revocationGroupId(jti) : undefined,
       },
       fromMs: Math.max(iat, nbf) - clockToleranceMs,
       untilMs,
@@ -223,9 +226,9 @@ function objectOf(bytes: Buffer): Readonly<Record<string, unknown>> {
   try {
     value = parseStrictJson(utf8.decode(bytes))
   } catch {
-    throw new Refusal('the token does not contain valid JSON')
+    throw new CredentialError('the token does not contain valid JSON')
   }
-  if (!isObject(value)) throw new Refusal('the token does not contain a JSON object')
+  if (!isObject(value)) throw new CredentialError('the token does not contain a JSON object')
   return value
 }
 
@@ -233,7 +236,7 @@ function objectOf(bytes: Buffer): Readonly<Record<string, unknown>> {
 function instantOf(claims: Readonly<Record<string, unknown>>, name: string): number {
   const seconds = claims[name]
   if (typeof seconds !== 'number' || !(seconds > 0)) {
-    throw new Refusal(`the token's "${name}" claim is missing or is not a valid time`)
+    throw new CredentialError(`the token's "${name}" claim is missing or is not a valid time`)
   }
   return seconds * 1000
 }

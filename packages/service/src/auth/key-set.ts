@@ -2,7 +2,7 @@ import { createPublicKey } from 'node:crypto'
 import { messageOf } from '@tenure/internal/message'
 import { isObject } from '@tenure/internal/objects'
 import { calculateJwkThumbprint, importJWK, type CryptoKey, type JWK } from 'jose'
-import { pemBlocks } from './files.ts'
+import { pemBlocks } from './option-files.ts'
 import { parseStrictJson } from './strict-json.ts'
 
 /** A key that verifies signatures of one algorithm only, whatever algorithm a token names. */

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
-import { ServiceError } from '../errors.ts'
-import type { Groups } from '../groups/groups.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { Groups } from '../groups/port.ts'
 import { reservedGroup } from '../groups/reserved-groups.ts'
-import type { Replicas } from '../operation/replicas.ts'
+import type { Replicas } from '../replication/replica-views.ts'
 import type { Identity } from './access.ts'
-import { Refusal } from './refusal.ts'
+import { CredentialError } from './credential-error.ts'
 
 export interface RevocationsOptions {
   readonly state: Groups
@@ -20,7 +20,7 @@ const kind = 'revoked'
 const begin = reservedGroup(kind, '')
 const pageSize = 500
 const retryMs = 100
-/** How long a request waits while the revoked tokens are not known. */
+/** How long a request waits while the list of revoked tokens is not loaded. */
 const holdMs = 2_000
 /** The shortest interval between full reads, which find revocations that no event reported. */
 const leastLookMs = 5_000
@@ -28,7 +28,9 @@ const leastLookMs = 5_000
 const marginMs = 1_000
 const confirmMs = 2_000
 const confirmLookMs = 20
-/** Lags are in whole milliseconds, and the time of a change is slightly before that of its answer. */
+/**
+ * Added to a follower's lag, because lags are in whole milliseconds and a change happens slightly before its response.
+ */
 const slackMs = 100
 /** The duration of the lease whose grant announces a revocation to the other replicas. Nobody renews it. */
 const leaseMs = 1_000
@@ -36,7 +38,7 @@ const leaseMs = 1_000
 /**
  * Returns the name under which a token is revoked. It has the same length for all ids, and is valid in every storage.
  */
-export function revocationOf(tokenId: string): string {
+export function revocationGroupId(tokenId: string): string {
   return reservedGroup(kind, hash('sha256', tokenId, 'base64url'))
 }
 
@@ -54,7 +56,7 @@ export class Revocations {
   readonly #names = new Set<string>()
   readonly #closed = new AbortController()
   #wake = new AbortController()
-  /** How many full reads were needed so far, and how many of these are done. */
+  /** How many full reads have been needed so far, and how many of them are done. */
   #needed = 1
   #looked = 0
   #waiting = new Set<() => void>()
@@ -66,9 +68,9 @@ export class Revocations {
 
   /** Starts following revocations. Resolves after the first attempt to read all of them. */
   async start(): Promise<void> {
-    this.#forget = this.#options.state.follow({
+    this.#forget = this.#options.state.listen({
       onChange: ({ groupId }) => this.#add([groupId]),
-      onBreak: ({ changed }) => {
+      onGap: ({ changed }) => {
         if (changed) return this.#add(changed)
         this.#needed += 1
         this.#wake.abort()
@@ -95,24 +97,26 @@ export class Revocations {
   }
 
   #refuse(identity: Identity): void {
-    if (this.has(identity)) throw revoked()
+    if (this.has(identity)) throw revokedError()
     if (this.#isKnown) return
     const message = 'The revoked tokens are not known yet: no replica of this service is active. Retry the request.'
     throw new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: retryMs } })
   }
 
-  /** Resolves once no connected replica accepts the token any more. May be repeated. */
+  /** Resolves once no connected replica accepts the token anymore. May be called again. */
   async revoke(tokenId: string): Promise<void> {
     const { state, clock } = this.#options
-    const groupId = revocationOf(tokenId)
+    const groupId = revocationGroupId(tokenId)
     const policy = { minTtlMs: leaseMs, maxTtlMs: leaseMs }
-    // The definition keeps the group, even where all groups must be defined. The change of leadership announces it.
+    // The definition keeps the group from being dropped, and creates it even where campaigns may not create groups. The
+    // campaign then changes the group's leader, and that change announces the revocation to the other replicas.
     await state.define(groupId, { policy, allowedNodes: undefined }, { replace: true })
     const attempt = clock.randomId()
     const claim = { groupId, nodeId: 'tenure', attempt, attemptIsOnce: true, ttlMs: leaseMs, metadata: '{}', waitMs: 0 }
     const { freeInMs } = await state.campaign(claim, this.#closed.signal)
     this.#add([groupId])
-    // After a restored backup nothing is granted for a while, so the others find the group at their next full read.
+    // After a backup is restored, nothing is granted for a while, so the other replicas find the group at their next
+    // full read.
     if (await this.#isHeard(clock.monotonicMs(), freeInMs > 0 ? this.#lookMs + marginMs : 0)) return
     const text = 'The token is revoked, but at least one replica has not confirmed it yet. Retry the request.'
     throw new ServiceError('BACKEND_UNAVAILABLE', text, { details: { retry_after_ms: confirmMs } })
@@ -157,7 +161,7 @@ export class Revocations {
     for (;;) {
       const passedMs = clock.monotonicMs() - sinceMs
       const { active, followers } = await replicas.view()
-      // The changes that this follower has not confirmed are newer than the revocation, or there are none.
+      // Any change that this follower has not confirmed is newer than the revocation.
       const isTold = (lagMs = Infinity) => lagMs + slackMs < passedMs
       const areTold = followers.every(({ changesBehind, lagMs }) => changesBehind === 0 || isTold(lagMs))
       if (active && areTold && (passedMs >= lookedForMs || followers.length === 0)) return true
@@ -192,8 +196,8 @@ export class Revocations {
   }
 }
 
-/** The bearer has a valid signature, so the reason does not help a forger. */
-export function revoked(): ServiceError {
-  const cause = new Refusal('the token is revoked')
+/** The error for a revoked token. Saying so does not help a forger, because the token's signature is valid. */
+export function revokedError(): ServiceError {
+  const cause = new CredentialError('the token is revoked')
   return new ServiceError('UNAUTHORIZED', 'The credential has been revoked.', { status: 401, cause })
 }

@@ -7,7 +7,7 @@ export function parseStrictJson(text: string): unknown {
 
 /**
  * Returns whether an object in this JSON has a duplicate key. Parsers differ in which of the two values they take, so
- * the author of the text and its checker may have read different things. The text must be valid JSON.
+ * the author of the text and the code that checks it may read different values. The text must be valid JSON.
  */
 export function hasKeyTwice(text: string): boolean {
   const keysOf: (Set<string> | undefined)[] = []
@@ -21,7 +21,7 @@ export function hasKeyTwice(text: string): boolean {
       const keys = keysOf.at(-1)
       if (keys && isKey(text, end)) {
         const written = text.slice(at + 1, end - 1)
-        // Decode it, because one key can be written in many ways.
+        // Decode the key, because one key can be written in many ways.
         const key = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written
         if (keys.has(key)) return true
         keys.add(key)
@@ -32,7 +32,7 @@ export function hasKeyTwice(text: string): boolean {
   return false
 }
 
-/** Returns the position after the closing quote. */
+/** Returns the position just after the closing quote. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1

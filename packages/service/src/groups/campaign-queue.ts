@@ -1,14 +1,17 @@
 import type { Clock } from 'tenure'
-import type { Group, Waiter } from './group.ts'
+import type { Group, CampaignWaiter } from './in-memory-group.ts'
 
-/** Waits in the campaign queue until it may be this campaign's turn, the deadline passes, or the caller disconnects. */
-export async function waitInLine(
+/**
+ * Waits in the campaign queue until this campaign may have reached the front, the deadline passes, or the caller
+ * disconnects.
+ */
+export async function waitInQueue(
   group: Group,
-  waiter: Waiter,
+  waiter: CampaignWaiter,
   { clock, deadlineMs, signal }: { readonly clock: Clock; readonly deadlineMs: number; readonly signal: AbortSignal },
-): Promise<Waiter> {
-  group.line ??= new Set()
-  group.line.add(waiter)
+): Promise<CampaignWaiter> {
+  group.campaignQueue ??= new Set()
+  group.campaignQueue.add(waiter)
   const nowMs = clock.monotonicMs()
   const heldMs = group.freeInMs(nowMs)
   const waitMs = Math.max(1, Math.min(deadlineMs - nowMs, heldMs > 0 ? heldMs : Infinity))
@@ -26,19 +29,19 @@ export async function waitInLine(
   return waiter
 }
 
-export function leaveQueue(group: Group, place: Waiter): void {
-  group.line?.delete(place)
-  if (group.line?.size === 0) group.line = undefined
+export function leaveQueue(group: Group, waiter: CampaignWaiter): void {
+  group.campaignQueue?.delete(waiter)
+  if (group.campaignQueue?.size === 0) group.campaignQueue = undefined
   wakeQueue(group)
 }
 
 /** Creates a waiter that is not in the queue yet. */
-export function newWaiter(nodeId: string): Waiter {
+export function newWaiter(nodeId: string): CampaignWaiter {
   return { nodeId, wake: () => {} }
 }
 
-export function firstInQueue(group: Group): Waiter | undefined {
-  return group.line?.values().next().value
+export function firstInQueue(group: Group): CampaignWaiter | undefined {
+  return group.campaignQueue?.values().next().value
 }
 
 export function wakeQueue(group: Group): void {

@@ -5,11 +5,11 @@ export interface Expiring {
 }
 
 /**
- * Leases ordered by expiry: a heap. A renewal does not touch the heap. When the old time comes, the lease is moved to
- * its current position. So renewals cost nothing here, and everything else O(log n).
+ * Leases ordered by expiry, in a heap. A renewal does not touch the heap. When the old expiry time is reached, the
+ * lease is moved to its current position. So renewals cost nothing here, and every other operation costs O(log n).
  */
 export class ExpiryQueue<T extends Expiring> {
-  // Two parallel lists: a million small objects would take three times the memory.
+  // These are two parallel lists, because a million small objects would take three times the memory.
   readonly #times: number[] = []
   readonly #items: T[] = []
   #endedEarly = 0
@@ -37,10 +37,7 @@ export class ExpiryQueue<T extends Expiring> {
     for (let index = 0; index < this.#times.length; index++) this.#times[index] = this.#timeAt(index) + ms
   }
 
-  /**
-   * Counts an item that ended before it expired. When there are many, their entries are removed so that they do not
-   * pile up.
-   */
+  /** Counts an item that ended before it expired. Once there are many, their entries are removed from the heap. */
   endedEarly(): void {
     this.#endedEarly += 1
     if (this.#endedEarly < 1_000 || this.#endedEarly < this.#items.length / 2) return

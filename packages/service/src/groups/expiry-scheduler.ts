@@ -1,28 +1,30 @@
 import type { Clock, Timer } from 'tenure'
-import { ExpiryQueue } from './expiry-queue.ts'
-import type { GroupLease } from './group.ts'
+import type { ExpiryQueue } from './expiry-queue.ts'
+import type { GroupLease } from './in-memory-group.ts'
 
 const retryMs = 1_000
-/** A million leases may expire at once, and each end is a write that takes memory until it is done. */
-const mostAtOnce = 2_000
+/** How many ended leases are written at a time. A million leases may expire at once, and each write takes memory. */
+const maxAtOnce = 2_000
 
 /**
- * Schedules the expiry of leases. It changes no lease itself: `end` does that, and resolves once the end is durable or
- * the lease was renewed.
+ * Schedules the expiry of leases. It changes no lease itself. `end` does that, and resolves once the end is durable or
+ * if the lease was renewed.
  */
 export class ExpiryScheduler {
   readonly #clock: Clock
   readonly #end: (lease: GroupLease) => Promise<void>
-  readonly #queue = new ExpiryQueue<GroupLease>()
+  readonly #queue: ExpiryQueue<GroupLease>
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined
-  #underWay = 0
-  /** Leases whose end could not be written, until the next try. */
+  #inFlight = 0
+  /** Leases whose end could not be written. They are retried later. */
   #failed: GroupLease[] = []
   #retry: Timer | undefined
   #runs = false
 
-  constructor(clock: Clock, end: (lease: GroupLease) => Promise<void>) {
+  /** `queue` contains the leases that were loaded. */
+  constructor(clock: Clock, queue: ExpiryQueue<GroupLease>, end: (lease: GroupLease) => Promise<void>) {
     this.#clock = clock
+    this.#queue = queue
     this.#end = end
   }
 
@@ -37,9 +39,7 @@ export class ExpiryScheduler {
     this.#queue.endedEarly()
   }
 
-  /** Starts the scheduler. The expiry of leases added so far was counted from 0, and counts from this moment. */
-  start(nowMs: number): void {
-    this.#queue.delay(nowMs)
+  start(): void {
     this.#runs = true
     this.#arm()
   }
@@ -50,10 +50,10 @@ export class ExpiryScheduler {
     this.#retry?.cancel()
   }
 
-  /** One timer for all leases. */
+  /** All leases share one timer. */
   #arm(): void {
     const nextMs = this.#queue.nextMs()
-    if (nextMs === undefined || !this.#runs || this.#underWay >= mostAtOnce) return
+    if (nextMs === undefined || !this.#runs || this.#inFlight >= maxAtOnce) return
     if (this.#timer && this.#timer.atMs <= nextMs) return
     this.#timer?.timer.cancel()
     const timer = this.#clock.setTimer(nextMs - this.#clock.monotonicMs(), () => this.#expire())
@@ -63,10 +63,10 @@ export class ExpiryScheduler {
   #expire(): void {
     this.#timer = undefined
     const nowMs = this.#clock.monotonicMs()
-    while (this.#underWay < mostAtOnce) {
+    while (this.#inFlight < maxAtOnce) {
       const lease = this.#queue.take(nowMs)
       if (!lease) break
-      this.#underWay += 1
+      this.#inFlight += 1
       void this.#tryEnd(lease)
     }
     this.#arm()
@@ -75,13 +75,13 @@ export class ExpiryScheduler {
   async #tryEnd(lease: GroupLease): Promise<void> {
     try {
       await this.#end(lease)
-      // The lease was renewed while its end waited for a write.
+      // The lease was renewed while its end was waiting to be written.
       if (!lease.ended) this.#queue.add(lease)
     } catch {
       this.#failed.push(lease)
       if (this.#runs) this.#retry ??= this.#clock.setTimer(retryMs, () => this.#tryAgain())
     }
-    this.#underWay -= 1
+    this.#inFlight -= 1
     this.#arm()
   }
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { GroupRecord } from '../storage/storage.ts'
-import type { RefusalData } from './groups.ts'
-import type { Group } from './group.ts'
+import type { RefusalData } from './port.ts'
+import type { Group } from './in-memory-group.ts'
 import { isReservedGroup } from './reserved-groups.ts'
 
-/** For a deleted group, of which only the term is kept. */
+/** The size of a deleted group, for which only the term is kept. */
 const tombstoneBytes = 300
 const groupBytes = 500
 /**
@@ -15,24 +15,27 @@ const includedTextBytes = 512
 
 /** Returns approximately how much memory a group takes with this record. On disk it takes less. */
 export function bytesOf(id: string, record: GroupRecord): number {
-  const { node = '', attempt = '', instance = '', meta = '', carry = '', allowed = [] } = record
+  const { node = '', attempt = '', instance = '', meta = '', checkpoint = '', successor = '', allowed = [] } = record
   if (record.deleted && record.node === undefined) return tombstoneBytes + 2 * textBytes(id)
-  const texts = [node, attempt, instance, meta, carry, ...allowed].reduce((sum, text) => sum + textBytes(text), 0)
+  const texts = [node, attempt, instance, meta, checkpoint, successor, ...allowed].reduce(
+    (sum, text) => sum + textBytes(text),
+    0,
+  )
   return groupBytes + 2 * textBytes(id) + Math.max(includedTextBytes, texts)
 }
 
-/** V8 uses two bytes for every character as soon as one of them needs two. */
+/** V8 uses two bytes for every character if any of them needs two. */
 function textBytes(text: string): number {
   return /[\u0100-\uffff]/.test(text) ? 2 * text.length : text.length
 }
 
-/** Returns a name for a subject that takes little space in records and does not reveal the subject. */
+/** Returns a short name for a subject, which saves space in records and does not reveal the subject. */
 export function shortSubject(subject: string): string {
   return createHash('sha256').update(subject).digest('base64url').slice(0, 12)
 }
 
-/** Returns why a group may not grow as much as a write would make it, or undefined if it may. */
-export type Room = (group: Group, record: GroupRecord) => RefusalData | undefined
+/** Returns why a write may not make a group larger, or undefined if it may. */
+export type GrowthCheck = (group: Group, record: GroupRecord) => RefusalData | undefined
 
 /** How much memory groups take, in total and by subject. A group is charged to the subject that led it last. */
 export class GroupBytes {
@@ -53,8 +56,8 @@ export class GroupBytes {
 
   /**
    * Returns why this write is refused, or undefined if it is not. A write that does not make a group larger is never
-   * refused: a takeover, a renewal, or an end must not fail because of what others keep. The service's own groups, such
-   * as revocations, have no limit.
+   * refused: a takeover, a renewal, or an end must not fail because other groups use the memory. The service's own
+   * groups, such as revocations, have no limit.
    */
   refusalOf(group: Group, record: GroupRecord): RefusalData | undefined {
     const bytes = bytesOf(group.id, record)
@@ -66,15 +69,15 @@ export class GroupBytes {
     if (by === undefined) return undefined
     const others = (this.#bySubject.get(by) ?? 0) - (group.by === by ? group.bytes : 0)
     if (others + bytes <= this.#maxPerSubject) return undefined
-    return refusal(`The groups of one subject may have at most ${this.#maxPerSubject} bytes.`)
+    return refusal(`The groups of one subject may take at most ${this.#maxPerSubject} bytes.`)
   }
 
-  /** While a write is in flight, a group counts as the larger of its old and new size. */
+  /** Counts a group as the larger of its old and new size while a write is in flight. */
   begin(group: Group, record: GroupRecord): void {
     this.#set(group, record.by, Math.max(group.bytes, bytesOf(group.id, record)))
   }
 
-  /** Sets the size of a group from the record that the storage has. */
+  /** Sets the size of a group from its stored record. */
   set(group: Group, record: GroupRecord): void {
     this.#set(group, record.by, bytesOf(group.id, record))
   }
@@ -100,6 +103,6 @@ export class GroupBytes {
 }
 
 function refusal(text: string): RefusalData {
-  const advice = 'Use shorter metadata and carry, delete groups, or ask the operator to raise the limit.'
+  const advice = 'Use shorter metadata and checkpoint, delete groups, or ask the operator to raise the limit.'
   return { code: 'RATE_LIMITED', message: `${text} ${advice}`, details: {} }
 }

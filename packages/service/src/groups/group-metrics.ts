@@ -1,44 +1,46 @@
 import type { Clock } from 'tenure'
-import { groupMatcher } from '../auth/rights.ts'
-import type { Group } from './group.ts'
+import { groupMatcher } from './group-pattern.ts'
+import type { Group } from './in-memory-group.ts'
 import { isReservedGroup } from './reserved-groups.ts'
 
 /**
  * How many groups have their own metrics. Each has a few series, and Prometheus keeps every series that it ever saw.
  */
-export const mostShown = 1_000
+export const maxMetricsGroups = 1_000
 
 /** The state of one group, for alerts. */
-export interface GroupFigures {
+export interface GroupMetricValues {
   readonly groupId: string
-  /** By the clock: an expired lease has no leader, even if its end could not be written. */
+  /** Decided by the clock. Once its lease has expired, a group has no leader, even if the end could not be written. */
   readonly hasLeader: boolean
   readonly term: number
-  /** 0 without a leader. */
+  /** 0 if there is no leader. */
   readonly remainingMs: number
   /** Live candidates besides the leader. */
   readonly standbys: number
-  /** The time since a term last began or ended, as far as this process knows. */
+  /** The time since a term last began or ended, as known to this process. */
   readonly sinceChangeMs: number
 }
 
-export interface ShownFigures {
-  readonly shown: readonly GroupFigures[]
-  /** How many groups match but have no metrics of their own because there are too many. */
+export interface GroupMetricsSnapshot {
+  readonly shown: readonly GroupMetricValues[]
+  /** How many groups match but have no metrics, because there are too many. */
   readonly leftOut: number
 }
 
 interface Tracked {
   /** Undefined if the group does not exist. */
   group: Group | undefined
-  /** When a term last began or ended, on the monotonic clock. Undefined if none has since the start. */
+  /**
+   * When a term last began or ended, on the monotonic clock. Undefined if no term has begun or ended since the start.
+   */
   changedAtMs: number | undefined
 }
 
 /**
- * The groups that the operator selected to have their own metrics. A group named in full always has them, even if
- * nobody has campaigned yet, because an alert must see that too. Of the groups that match a pattern, the earliest have
- * them. A group keeps its metrics for as long as it exists.
+ * The groups that the operator selected to have their own metrics. A group named in full always has metrics, even
+ * before anyone has campaigned in it, because an alert must also see that case. Among the groups that match a pattern,
+ * the ones added first have metrics. A group keeps its metrics for as long as it exists.
  */
 export class GroupMetrics {
   readonly #clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
@@ -49,7 +51,7 @@ export class GroupMetrics {
   readonly #leftOut = new Map<string, Group>()
   #startedAtMs = 0
 
-  /** `patterns` are at most {@link mostShown} ids. `*` matches any characters. */
+  /** `patterns` are at most {@link maxMetricsGroups} ids. `*` matches any characters. */
   constructor(patterns: readonly string[], clock: Pick<Clock, 'monotonicMs' | 'wallMs'>) {
     this.#clock = clock
     this.#named = new Set(patterns.filter((each) => !each.includes('*')))
@@ -68,7 +70,7 @@ export class GroupMetrics {
     const tracked = this.#tracked.get(group.id)
     if (tracked) tracked.group = group
     else if (this.#matches(group.id)) {
-      if (this.#tracked.size < mostShown) this.#track(group.id, group)
+      if (this.#tracked.size < maxMetricsGroups) this.#track(group.id, group)
       else this.#leftOut.set(group.id, group)
     }
   }
@@ -91,11 +93,11 @@ export class GroupMetrics {
     const tracked = this.#tracked.get(id)
     if (!tracked) return
     const nowMs = this.#clock.monotonicMs()
-    // The expiry may have been written later than it happened.
+    // The end may be written later than the lease expired.
     tracked.changedAtMs = lease?.end === 'expired' ? Math.min(nowMs, lease.expiresAtMs) : nowMs
   }
 
-  figures(standbysOf: (group: Group) => number): ShownFigures {
+  snapshot(standbysOf: (group: Group) => number): GroupMetricsSnapshot {
     const nowMs = this.#clock.monotonicMs()
     const shown = [...this.#tracked].map(([id, tracked]) => ({
       ...this.#figuresOf(id, tracked, nowMs),
@@ -108,7 +110,7 @@ export class GroupMetrics {
     this.#tracked.set(id, { group, changedAtMs: undefined })
   }
 
-  #figuresOf(groupId: string, tracked: Tracked, nowMs: number): Omit<GroupFigures, 'standbys'> {
+  #figuresOf(groupId: string, tracked: Tracked, nowMs: number): Omit<GroupMetricValues, 'standbys'> {
     const { group } = tracked
     const lease = group?.lease
     const hasLeader = lease?.isLive(nowMs) ?? false
@@ -125,7 +127,7 @@ export class GroupMetrics {
     const lease = group?.lease
     if (lease && !lease.ended && !lease.isLive(nowMs)) return nowMs - lease.expiresAtMs
     if (changedAtMs !== undefined) return nowMs - changedAtMs
-    // The lease began before the start, so only the wall clock tells when.
+    // The lease was granted before this process started, so only the wall clock gives the time.
     if (lease?.isLive(nowMs)) return Math.max(0, this.#clock.wallMs() - lease.acquiredAtMs)
     return nowMs - this.#startedAtMs
   }

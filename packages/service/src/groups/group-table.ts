@@ -1,20 +1,10 @@
-import { ServiceError } from '../errors.ts'
-import type { RefusalData } from './groups.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { RefusalData } from './port.ts'
 import { GroupBytes } from './group-bytes.ts'
-import { Group, type Hold } from './group.ts'
+import { Group, type Hold } from './in-memory-group.ts'
 import { OrderedIds } from './ordered-ids.ts'
 import type { GroupMetrics } from './group-metrics.ts'
-
-/** How many terms are skipped after each restore of a backup. */
-export const skippedTerms = 1_000_000
-
-/**
- * Returns the term that a group continues from. After a restored backup it is unknown which terms have been granted
- * since, so a great many are skipped, in each group above its own term.
- */
-export function firstTerm(restores: number, term = 0): number {
-  return Math.min(term + restores * skippedTerms, Number.MAX_SAFE_INTEGER)
-}
+import { firstTerm } from '../storage/skipped-terms.ts'
 
 /** All groups by id: those in the storage, and those that only exist while a request uses them. */
 export class GroupTable {
@@ -22,9 +12,9 @@ export class GroupTable {
   readonly #keptIds = new OrderedIds()
   readonly #firstTerm: number
   readonly #maxGroups: number
-  readonly #shown: GroupMetrics | undefined
+  readonly #metrics: GroupMetrics | undefined
   readonly bytes: GroupBytes
-  /** The hold of every new group. */
+  /** The hold that applies to every new group. */
   hold: Hold | undefined
   #deleted = 0
 
@@ -36,7 +26,7 @@ export class GroupTable {
     this.#firstTerm = firstTerm(restores)
     this.bytes = bytes
     this.#maxGroups = maxGroups
-    this.#shown = shown
+    this.#metrics = shown
   }
 
   get(groupId: string): Group | undefined {
@@ -47,7 +37,7 @@ export class GroupTable {
     return this.#groups.values()
   }
 
-  /** The number of groups, without deleted ones, of which only the term is kept. */
+  /** The number of groups, not counting deleted ones, for which only the term is kept. */
   get count(): number {
     return this.#groups.size - this.#deleted
   }
@@ -59,16 +49,16 @@ export class GroupTable {
   }
 
   /** Returns the group. Throws if it does not exist or was deleted. */
-  known(groupId: string): Group {
+  getExisting(groupId: string): Group {
     const group = this.#groups.get(groupId)
     if (group && !group.deleted) return group
     throw new ServiceError('NOT_FOUND', `Group "${groupId}" does not exist.`)
   }
 
   /** Returns the group, and creates it if it does not exist. */
-  have(groupId: string): Group {
-    const known = this.#groups.get(groupId)
-    if (known) return known
+  getOrCreate(groupId: string): Group {
+    const getExisting = this.#groups.get(groupId)
+    if (getExisting) return getExisting
     const { noRoom } = this
     if (noRoom) throw new ServiceError(noRoom.code, noRoom.message)
     const group = new Group(groupId, this.#firstTerm)
@@ -77,29 +67,37 @@ export class GroupTable {
     return group
   }
 
-  /** Adds a group that was loaded from the storage. */
+  /** Adds a group that was loaded from the storage, in place of an earlier version of it. */
   add(group: Group): void {
+    const known = this.#groups.get(group.id)
+    if (known) {
+      // A deleted group has no metrics, and from here on it is not even counted as deleted.
+      this.setDeleted(known, true)
+      this.#deleted -= 1
+      this.bytes.forget(known)
+    }
     this.#groups.set(group.id, group)
     this.#keptIds.add(group.id)
     if (group.deleted) this.#deleted += 1
-    else this.#shown?.add(group)
+    else this.#metrics?.add(group)
   }
 
-  /** Records that the storage has the group from now on. */
+  /** Records that the group is now in the storage. */
   keep(group: Group): void {
     this.#keptIds.add(group.id)
-    this.#shown?.add(group)
+    this.#metrics?.add(group)
   }
 
   setDeleted(group: Group, deleted: boolean): void {
     if (group.deleted !== deleted) this.#deleted += deleted ? 1 : -1
     group.deleted = deleted
-    if (deleted) this.#shown?.remove(group)
+    if (deleted) this.#metrics?.remove(group)
   }
 
-  /** Removes a group that was created for a request without effect. */
+  /** Removes a group that was created for a request that had no effect. */
   forgetIfEmpty(group: Group): void {
-    const used = group.lease || group.definition || group.writing || group.line?.size || group.term > this.#firstTerm
+    const used =
+      group.lease || group.definition || group.pendingWrite || group.campaignQueue?.size || group.term > this.#firstTerm
     if (used || this.#groups.get(group.id) !== group) return
     this.setDeleted(group, false)
     this.bytes.forget(group)

@@ -1,29 +1,32 @@
-import { Pace } from '../clock.ts'
-import type { Definition, GroupView, LeaseView, MaybePromise, Page, PageOptions } from './groups.ts'
+import { TimeSlice } from '../common/clock.ts'
+import type { Definition, GroupView, LeaseView, MaybePromise, Page, PageOptions } from './port.ts'
 import { isReservedGroup } from './reserved-groups.ts'
 
 /** How many ids one page may skip. */
-const mostLooked = 10_000
+const maxExamined = 10_000
 /** How many ids are examined before other callbacks may run. */
 const idsAtOnce = 256
 /** The size limit of a page, counting only texts from clients. */
-const mostPageBytes = 256 * 1024
+const maxPageBytes = 256 * 1024
 
-/** Where the groups of a page come from. */
-export interface Listing {
+/** The source of the groups on a page. */
+export interface GroupListing {
   /** Returns the ids of stored groups in order, including deleted ones. */
   idsAfter(groupId: string | undefined, most: number): MaybePromise<readonly string[]>
   /**
-   * Returns views in the order of the ids, undefined for groups that do not exist. The last ones may be left out, but
-   * not all.
+   * Returns views in the order of the ids, undefined for groups that do not exist. Views at the end may be left out,
+   * but not all of them.
    */
   views(groupIds: readonly string[]): Promise<readonly (GroupView | undefined)[]>
 }
 
 /** Returns one page of groups, by id. */
-export async function pageOf(listing: Listing, { after, limit, isShown = () => true }: PageOptions): Promise<Page> {
+export async function pageOf(
+  listing: GroupListing,
+  { after, limit, isShown = () => true }: PageOptions,
+): Promise<Page> {
   const groups: GroupView[] = []
-  const pace = new Pace()
+  const timeSlice = new TimeSlice()
   let bytes = 0
   let last = after
   let looked = 0
@@ -46,8 +49,8 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
     for (const id of ids) {
       const shown = shownIds.has(id) ? await viewOf(id) : undefined
       // A full page continues until it finds a group for the next page.
-      const isFull = groups.length === limit || bytes >= mostPageBytes
-      if (looked === mostLooked || (shown && isFull)) {
+      const isFull = groups.length === limit || bytes >= maxPageBytes
+      if (looked === maxExamined || (shown && isFull)) {
         return { groups, next: last, passedOver: looked - groups.length }
       }
       if (shown) {
@@ -57,24 +60,24 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
       last = id
       looked += 1
     }
-    if (pace.isOver) await pace.pause()
+    if (timeSlice.isOver) await timeSlice.pause()
   }
 }
 
-/** Returns the first views, as many as a page may hold. More may be too large to be forwarded. */
+/** Returns the first views, as many as fit on a page. A longer list may be too large to be forwarded. */
 export function fitting<T>(views: readonly T[], bytesOf: (view: T) => number): readonly T[] {
   let bytes = 0
   const last = views.findIndex((view) => {
     bytes += bytesOf(view)
-    return bytes >= mostPageBytes
+    return bytes >= maxPageBytes
   })
   return last === -1 ? views : views.slice(0, last + 1)
 }
 
-/** Returns the size of the texts that clients put into a lease, and into the definition of its group. */
+/** Returns the size of the texts that clients put into a lease and into its group's definition. */
 export function textBytes(lease: LeaseView | undefined, definition?: Definition): number {
   const nodes = definition?.allowedNodes ?? []
   // Metadata is already JSON. A character of a checkpoint may take six bytes in JSON.
-  const texts = lease ? lease.metadata.length + JSON.stringify(lease.carry).length : 0
+  const texts = lease ? lease.metadata.length + JSON.stringify(lease.checkpoint).length : 0
   return texts + nodes.reduce((sum, node) => sum + node.length, 0)
 }

@@ -1,37 +1,45 @@
 import type { Timer } from 'tenure'
-import { Pace } from '../clock.ts'
-import { ServiceError } from '../errors.ts'
+import { TimeSlice } from '../common/clock.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { MetadataText } from '../common/checks.ts'
 import type {
   CampaignClaim,
   Definition,
   Groups,
-  Follower,
+  ChangeListener,
   GroupView,
   HolderClaim,
   LeaseView,
-  ManyRenewal,
-  ManyRenewed,
+  BatchRenewal,
+  BatchRenewalResult,
   MaybePromise,
   MemberView,
-  MetadataText,
   Page,
   PageOptions,
-  Present,
+  OpenWatch,
   RefusalData,
   RenewClaim,
-  GroupStanding,
-} from './groups.ts'
-import type { Group, GroupLease, Waiter } from './group.ts'
-import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions, type Otherwise } from './group-driver.ts'
+  GroupState,
+} from './port.ts'
+import type { Group, GroupLease, CampaignWaiter } from './in-memory-group.ts'
+import {
+  GroupDriver,
+  noAnswer,
+  noGroup,
+  type GroupRequest,
+  type DriverOptions,
+  type LoadedAtHead,
+  type MissingAnswer,
+} from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
-import { firstInQueue, leaveQueue, newWaiter, waitInLine } from './campaign-queue.ts'
-import { pageOf, type Listing } from './listing.ts'
+import { firstInQueue, leaveQueue, newWaiter, waitInQueue } from './campaign-queue.ts'
+import { pageOf, type GroupListing } from './listing.ts'
 import { lateMs, Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
 import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
 import type { ServingClock } from './serving-clock.ts'
-import type { ShownFigures } from './group-metrics.ts'
+import type { GroupMetricsSnapshot } from './group-metrics.ts'
 
 /** The options of {@link LocalGroups.open}. */
 export interface LocalGroupsOptions extends DriverOptions {
@@ -39,7 +47,7 @@ export interface LocalGroupsOptions extends DriverOptions {
   readonly implicitGroups: boolean
   readonly maxMembersPerGroup: number
   readonly memberTtlMs: number
-  /** Throws if a subject may not create another group. */
+  /** Throws if a subject may not create any more groups. */
   readonly chargeNewGroup?: ((subject: string) => void) | undefined
 }
 
@@ -50,10 +58,9 @@ const noNodes: ReadonlySet<string> = new Set()
 const groupsPerLook = 1_024
 
 /**
- * The groups for which this process answers. Requests go through the driver to the rules. Only the driver changes
- * groups.
+ * The groups that this process serves. Requests go through the driver to the rules, and only the driver changes groups.
  */
-export class LocalGroups implements Groups, Listing {
+export class LocalGroups implements Groups, GroupListing {
   readonly clusterId: string
   readonly #driver: GroupDriver
   readonly #table: GroupTable
@@ -71,8 +78,11 @@ export class LocalGroups implements Groups, Listing {
     this.#options = options
   }
 
-  /** Loads all groups. By then no other process may append to the storage. Nothing is answered before {@link serve}. */
-  static async open(options: LocalGroupsOptions, given?: Loaded): Promise<LocalGroups> {
+  /**
+   * Loads all groups. Call it only once no other process can append to the storage. No request is answered before
+   * {@link serve}.
+   */
+  static async open(options: LocalGroupsOptions, given?: Loaded | LoadedAtHead): Promise<LocalGroups> {
     const loaded = given ?? (await options.storage.load())
     return new LocalGroups(loaded.head.clusterId, await GroupDriver.open(options, loaded), options)
   }
@@ -92,83 +102,87 @@ export class LocalGroups implements Groups, Listing {
     return this.#clock.setTimer(pruneMs, prune, { background: true })
   }
 
-  /** On this replica, the request gate has already divided the time among the callers. */
-  as(): this {
+  /** Returns these groups for every caller: the request gate has already divided the time among the callers. */
+  forCaller(): this {
     return this
   }
 
-  async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
+  async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupState> {
     const deadlineMs = this.#clock.monotonicMs() + claim.waitMs
     const { implicitGroups, chargeNewGroup } = this.#options
     const { subject } = claim
     if (subject !== undefined && chargeNewGroup && !(await this.leader(claim.groupId)).lease) chargeNewGroup(subject)
-    let place: Waiter | undefined
+    let queued: CampaignWaiter | undefined
     let group: Group | undefined
-    const again = async (waited: Promise<Waiter>) => {
-      place = await waited
+    const again = async (waited: Promise<CampaignWaiter>) => {
+      queued = await waited
       return undefined
     }
-    const ask: Ask<'granted' | 'refused' | 'wait' | RefusalData, GroupStanding | undefined> = {
+    const ask: GroupRequest<'granted' | 'refused' | 'wait' | RefusalData, GroupState | undefined> = {
       groupId: claim.groupId,
-      missing: implicitGroups ? (id) => this.#table.have(id) : (id) => this.#table.known(id),
+      missing: implicitGroups ? (id) => this.#table.getOrCreate(id) : (id) => this.#table.getExisting(id),
       judge: (found, now) => {
         group = found
         // The group may have been deleted while the campaign waited.
-        if (!implicitGroups) this.#table.known(claim.groupId)
+        if (!implicitGroups) this.#table.getExisting(claim.groupId)
         if (signal.aborted) return { answer: 'refused' }
         const first = firstInQueue(found)
-        return rules.judgeCampaign(found, { ...claim, isFirst: first === undefined || first === place }, now)
+        return rules.judgeCampaign(found, { ...claim, isFirst: first === undefined || first === queued }, now)
       },
       answered: (found, answer, now) => {
-        if (answer === 'granted') return this.#driver.standing(found, true)
+        if (answer === 'granted') return this.#driver.stateOf(found, true)
         if (answer === 'refused') return this.#driver.read(claim.groupId)
         if (answer !== 'wait') throw errorOf(answer)
         const isLate = now.monotonicMs >= deadlineMs
-        if (isLate || !place) this.#noteCandidate(found, claim, now)
+        if (isLate || !queued) this.#noteCandidate(found, claim, now)
         if (!isLate) {
-          const waiter = place ?? newWaiter(claim.nodeId)
-          return again(waitInLine(found, waiter, { clock: this.#clock, deadlineMs, signal }))
+          const waiter = queued ?? newWaiter(claim.nodeId)
+          return again(waitInQueue(found, waiter, { clock: this.#clock, deadlineMs, signal }))
         }
         return this.#driver.read(claim.groupId)
       },
       written: (found) => {
-        // From now on its lease shows it as a member. Its liveness as a candidate says nothing about a leader that
-        // dies.
+        // From now on the lease shows the node as a member. If its candidate entry stayed, the node would still look
+        // alive after it died as the leader.
         this.#members.leave(found.id, claim.nodeId)
-        return this.#driver.standing(found, true)
+        return this.#driver.stateOf(found, true)
       },
     }
     try {
       for (;;) {
-        const standing = await this.#driver.take(ask)
+        const standing = await this.#driver.decide(ask)
         if (standing) return standing
       }
     } finally {
-      if (group && place) leaveQueue(group, place)
+      if (group && queued) leaveQueue(group, queued)
       if (group) this.#table.forgetIfEmpty(group)
     }
   }
 
-  /** A candidate may be silent for as long as its response told it to wait. */
+  /** A candidate may be silent for as long as its response asked it to wait. */
   #noteCandidate(
     group: Group,
     { nodeId, metadata, instance }: CampaignClaim,
-    { wallMs, monotonicMs }: rules.Now,
+    { wallMs, monotonicMs }: rules.DecisionContext,
   ): void {
     const untilMs = Math.max(group.lease?.expiresAtMs ?? 0, group.hold?.untilMs ?? 0, monotonicMs)
     this.#members.note(group.id, nodeId, metadata, wallMs, { instance, liveUntilMs: untilMs + lateMs })
   }
 
-  renew(claim: RenewClaim): MaybePromise<GroupStanding> {
-    return this.#driver.take(new OneRenewal(this.#driver, claim))
+  renew(claim: RenewClaim): MaybePromise<GroupState> {
+    return this.#driver.decide(new OneRenewal(this.#driver, claim))
   }
 
-  /** Fails as a whole if this process no longer answers, because another replica may then be asked. */
-  renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]> {
-    const results: ManyRenewed[] = []
+  /** Fails as a whole if this process no longer answers, because the caller can then ask another replica. */
+  renewMany(
+    nodeId: string,
+    renewals: readonly BatchRenewal[],
+    subject?: string,
+  ): MaybePromise<readonly BatchRenewalResult[]> {
+    const results: BatchRenewalResult[] = []
     const waiting: Promise<void>[] = []
     for (const [index, renewal] of renewals.entries()) {
-      const renewed = this.#driver.take(new OneOfMany(this.#driver, nodeId, renewal, subject))
+      const renewed = this.#driver.decide(new OneOfMany(this.#driver, nodeId, renewal, subject))
       if (renewed instanceof Promise) waiting.push(this.#collect(results, index, renewed))
       else results[index] = renewed
     }
@@ -179,7 +193,7 @@ export class LocalGroups implements Groups, Listing {
     })
   }
 
-  async #collect(results: ManyRenewed[], index: number, renewed: Promise<ManyRenewed>): Promise<void> {
+  async #collect(results: BatchRenewalResult[], index: number, renewed: Promise<BatchRenewalResult>): Promise<void> {
     try {
       results[index] = await renewed
     } catch (error) {
@@ -188,40 +202,40 @@ export class LocalGroups implements Groups, Listing {
     }
   }
 
-  async resign(claim: HolderClaim): Promise<GroupStanding> {
-    return this.#driver.take<'refused' | 'done', GroupStanding>({
+  async resign(claim: HolderClaim): Promise<GroupState> {
+    return this.#driver.decide<'refused' | 'done', GroupState>({
       groupId: claim.groupId,
       missing: noGroup,
       judge: (group, now) => rules.judgeResignation(group, claim, now),
       answered: (group, answer) =>
-        answer === 'done' ? this.#driver.standing(group, true) : this.#driver.read(group.id),
+        answer === 'done' ? this.#driver.stateOf(group, true) : this.#driver.read(group.id),
       written: (group) => {
         this.#members.leave(group.id, claim.nodeId)
-        return this.#driver.standing(group, true)
+        return this.#driver.stateOf(group, true)
       },
     })
   }
 
-  async depose(claim: HolderClaim): Promise<GroupStanding> {
-    return this.#driver.take<'refused' | 'done', GroupStanding>({
+  async forceResign(claim: HolderClaim): Promise<GroupState> {
+    return this.#driver.decide<'refused' | 'done', GroupState>({
       groupId: claim.groupId,
       missing: noGroup,
-      judge: (group, now) => rules.judgeDeposition(group, claim, now),
+      judge: (group, now) => rules.judgeForcedResignation(group, claim, now),
       answered: (group, answer) =>
-        answer === 'done' ? this.#driver.standing(group, true) : this.#driver.read(group.id),
-      written: (group) => this.#driver.standing(group, true),
+        answer === 'done' ? this.#driver.stateOf(group, true) : this.#driver.read(group.id),
+      written: (group) => this.#driver.stateOf(group, true),
     })
   }
 
-  leader(groupId: string): MaybePromise<GroupStanding> {
+  leader(groupId: string): MaybePromise<GroupState> {
     return this.#driver.read(groupId)
   }
 
-  leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]> {
+  leaders(groupIds: readonly string[]): MaybePromise<readonly GroupState[]> {
     const asked = groupIds.map((groupId) => this.#driver.read(groupId))
-    // Most are known at once. Then nothing happens between the first and the last of them.
+    // Most answers are available at once. In that case nothing changes between the first answer and the last.
     const waits = asked.some((standing) => standing instanceof Promise)
-    return waits ? Promise.all(asked.map(async (standing) => standing)) : (asked as GroupStanding[])
+    return waits ? Promise.all(asked.map(async (standing) => standing)) : (asked as GroupState[])
   }
 
   async define(
@@ -231,9 +245,9 @@ export class LocalGroups implements Groups, Listing {
   ): Promise<'created' | 'same' | 'replaced'> {
     let group: Group | undefined
     try {
-      return await this.#driver.take<'same' | RefusalData, 'created' | 'same' | 'replaced'>({
+      return await this.#driver.decide<'same' | RefusalData, 'created' | 'same' | 'replaced'>({
         groupId,
-        missing: (id) => this.#table.have(id),
+        missing: (id) => this.#table.getOrCreate(id),
         judge: (found, now) => {
           group = found
           return rules.judgeDefinition(found, { definition, replace }, now)
@@ -250,10 +264,10 @@ export class LocalGroups implements Groups, Listing {
   }
 
   async remove(groupId: string, { force }: { readonly force: boolean }): Promise<void> {
-    await this.#driver.take<RefusalData, void>({
+    await this.#driver.decide<RefusalData, void>({
       groupId,
-      missing: (id) => this.#table.known(id),
-      judge: (_group, now) => rules.judgeRemoval(this.#table.known(groupId), { force }, now),
+      missing: (id) => this.#table.getExisting(id),
+      judge: (_group, now) => rules.judgeRemoval(this.#table.getExisting(groupId), { force }, now),
       answered: (_group, refusal) => {
         throw errorOf(refusal)
       },
@@ -265,15 +279,18 @@ export class LocalGroups implements Groups, Listing {
     return this.#lookAtKnown(groupId, (group) => this.#view(group))
   }
 
-  /** The group may have been deleted while the request waited. */
+  /**
+   * Shows an existing group. Looks the group up again for each answer, because it may be deleted while the request
+   * waits.
+   */
   #lookAtKnown<T>(groupId: string, show: (group: Group) => T): MaybePromise<T> {
-    const known = () => this.#table.known(groupId)
+    const known = () => this.#table.getExisting(groupId)
     return this.#driver.look(groupId, known, () => show(known()))
   }
 
   async groups(options: PageOptions): Promise<Page> {
     const page = await pageOf(this, options)
-    // An empty page was answered without any check since.
+    // An empty page made no call that checks whether this process may answer.
     this.#driver.assert()
     return page
   }
@@ -293,8 +310,8 @@ export class LocalGroups implements Groups, Listing {
   }
 
   heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void> {
-    const known = () => this.#table.known(groupId)
-    return this.#driver.take<RefusalData | undefined, void>({
+    const known = () => this.#table.getExisting(groupId)
+    return this.#driver.decide<RefusalData | undefined, void>({
       groupId,
       missing: known,
       judge: () => ({ answer: rules.refusalOfNode(known(), nodeId) }),
@@ -306,13 +323,13 @@ export class LocalGroups implements Groups, Listing {
     })
   }
 
-  present(open: readonly Present[]): void {
+  reportWatches(open: readonly OpenWatch[]): void {
     this.#driver.assert()
     const liveUntilMs = this.#clock.monotonicMs() + presentMs
     for (const [groupId, nodeId] of open) {
       const group = this.#table.get(groupId)
       if (!group || group.deleted || rules.refusalOfNode(group, nodeId)) continue
-      this.#members.present(groupId, nodeId, this.#clock.wallMs(), liveUntilMs)
+      this.#members.markPresent(groupId, nodeId, this.#clock.wallMs(), liveUntilMs)
     }
   }
 
@@ -325,10 +342,10 @@ export class LocalGroups implements Groups, Listing {
     return this.#members.bytesOf(groupId)
   }
 
-  /** Returns what is known about members besides their heartbeats. */
-  #knownOf({ lease, definition, line }: Group): Parameters<Members['list']>[1] {
+  /** Returns data about members other than their heartbeats. */
+  #knownOf({ lease, definition, campaignQueue }: Group): Parameters<Members['list']>[1] {
     return {
-      waiting: line ? new Set(Array.from(line, ({ nodeId }) => nodeId)) : noNodes,
+      waiting: campaignQueue ? new Set(Array.from(campaignQueue, ({ nodeId }) => nodeId)) : noNodes,
       allowed: definition?.allowedNodes ?? [],
       last: lease && !lease.hasLeft ? memberOf(lease) : undefined,
       leaderId: lease && !lease.ended ? lease.nodeId : undefined,
@@ -337,14 +354,14 @@ export class LocalGroups implements Groups, Listing {
     }
   }
 
-  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
+  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'checkpoint'> | undefined {
     const group = this.#driver.isLost() ? undefined : this.#table.get(groupId)
-    return group?.lease?.term === term ? { metadata: group.lease.metadata, carry: group.carry } : undefined
+    return group?.lease?.term === term ? { metadata: group.lease.metadata, checkpoint: group.checkpoint } : undefined
   }
 
-  follow(follower: Follower): () => void {
-    this.#driver.followers.add(follower)
-    return () => void this.#driver.followers.delete(follower)
+  listen(follower: ChangeListener): () => void {
+    this.#driver.listeners.add(follower)
+    return () => void this.#driver.listeners.delete(follower)
   }
 
   reaches(position: Position): boolean {
@@ -368,18 +385,18 @@ export class LocalGroups implements Groups, Listing {
   async changedAfter(position: Position, most: number): Promise<ReadonlySet<string> | undefined> {
     if (position.restores !== this.position.restores) return undefined
     const changed = new Set<string>()
-    const pace = new Pace()
+    const timeSlice = new TimeSlice()
     let looked = 0
     for (const { id, seq } of this.#table.values()) {
       if (isWrittenAfter(seq, position)) changed.add(id)
       if (changed.size > most) return undefined
       looked += 1
-      if (looked % groupsPerLook === 0 && pace.isOver) await pace.pause()
+      if (looked % groupsPerLook === 0 && timeSlice.isOver) await timeSlice.pause()
     }
     return changed
   }
 
-  /** How long this process was stalled, as far as it noticed. */
+  /** How long this process has been stalled, as far as it has noticed. */
   get stalledMs(): number {
     return this.#clock.stalledMs
   }
@@ -399,22 +416,22 @@ export class LocalGroups implements Groups, Listing {
   }
 
   /** Returns the metrics of the named groups, or undefined while this process may not answer for them. */
-  figures(): ShownFigures | undefined {
-    return this.#driver.figures((group) => this.#members.count(group.id, this.#knownOf(group)).standbys)
+  groupMetrics(): GroupMetricsSnapshot | undefined {
+    return this.#driver.groupMetrics((group) => this.#members.count(group.id, this.#knownOf(group)).standbys)
   }
 
   check(): Promise<void> {
     return this.#driver.check()
   }
 
-  /** Waits for calls in flight. With a reason, none of them is answered, and all fail with it. */
+  /** Waits for calls in flight. If a reason is given, no call is answered, and all fail with that reason. */
   async close(reason?: ServiceError): Promise<void> {
     this.#pruning?.cancel()
     await this.#driver.stop(reason)
   }
 
   #view(group: Group): GroupView {
-    const { lease } = this.#driver.standing(group, false)
+    const { lease } = this.#driver.stateOf(group, false)
     return {
       groupId: group.id,
       definition: group.definition ?? { policy: this.#options.policy, allowedNodes: undefined },
@@ -422,7 +439,7 @@ export class LocalGroups implements Groups, Listing {
       highestTerm: group.term,
       lease,
       ...this.#members.count(group.id, this.#knownOf(group)),
-      waiting: group.line?.size ?? 0,
+      waiting: group.campaignQueue?.size ?? 0,
     }
   }
 }
@@ -433,8 +450,8 @@ function memberOf({ nodeId, instance, metadata, renewedAtMs }: GroupLease) {
 
 type RenewalAnswer = 'refused' | 'extended' | RefusalData
 
-/** A class, because most requests are renewals, and its methods are created only once. */
-abstract class Renewal<T> implements Ask<RenewalAnswer, T> {
+/** This is a class so that its methods are created only once. Most requests are renewals. */
+abstract class Renewal<T> implements GroupRequest<RenewalAnswer, T> {
   readonly groupId: string
   protected readonly driver: GroupDriver
   readonly #claim: RenewClaim
@@ -445,63 +462,63 @@ abstract class Renewal<T> implements Ask<RenewalAnswer, T> {
     this.#claim = claim
   }
 
-  abstract missing(): Otherwise<T>
+  abstract missing(): MissingAnswer<T>
   protected abstract extended(group: Group, remainingMs: number): T
-  protected abstract refused(standing: GroupStanding): T
+  protected abstract refused(standing: GroupState): T
 
-  /** A renewal that is refused now may be granted once a write in flight has made the lease longer. */
+  /** An extension need not wait. A refusal must wait, because a write in flight may extend the lease. */
   overtakes(answer: RenewalAnswer): boolean {
     return answer === 'extended'
   }
 
-  judge(group: Group, now: rules.Now): ReturnType<typeof rules.judgeRenewal> {
+  judge(group: Group, now: rules.DecisionContext): ReturnType<typeof rules.judgeRenewal> {
     return rules.judgeRenewal(group, this.#claim, now)
   }
 
-  answered(group: Group, answer: RenewalAnswer, now: rules.Now): MaybePromise<T> {
+  answered(group: Group, answer: RenewalAnswer, now: rules.DecisionContext): MaybePromise<T> {
     if (answer === 'extended') return this.extended(group, this.driver.extend(group, this.#claim, now))
-    if (answer !== 'refused') return this.refused({ ...this.driver.standing(group, false), refusal: answer })
+    if (answer !== 'refused') return this.refused({ ...this.driver.stateOf(group, false), refusal: answer })
     const standing = this.driver.read(group.id)
     return standing instanceof Promise ? standing.then((later) => this.refused(later)) : this.refused(standing)
   }
 
-  written(group: Group, _step: rules.Step, now: rules.Now): T {
+  written(group: Group, _step: rules.GroupStep, now: rules.DecisionContext): T {
     return this.extended(group, this.driver.extend(group, this.#claim, now))
   }
 }
 
-class OneRenewal extends Renewal<GroupStanding> {
-  missing(): Otherwise<GroupStanding> {
+class OneRenewal extends Renewal<GroupState> {
+  missing(): MissingAnswer<GroupState> {
     return noGroup()
   }
 
-  protected extended(group: Group): GroupStanding {
-    return this.driver.standing(group, true)
+  protected extended(group: Group): GroupState {
+    return this.driver.stateOf(group, true)
   }
 
-  protected refused(standing: GroupStanding): GroupStanding {
+  protected refused(standing: GroupState): GroupState {
     return standing
   }
 }
 
-const nothingToRenew: Otherwise<ManyRenewed> = { otherwise: {} }
+const nothingToRenew: MissingAnswer<BatchRenewalResult> = { otherwise: {} }
 
-/** Ten thousand of these come at once, so each result contains only what is needed. */
-class OneOfMany extends Renewal<ManyRenewed> {
-  constructor(driver: GroupDriver, nodeId: string, renewal: ManyRenewal, subject: string | undefined) {
+/** One renewal of a batch. Ten thousand may arrive at once, so each result contains only the necessary fields. */
+class OneOfMany extends Renewal<BatchRenewalResult> {
+  constructor(driver: GroupDriver, nodeId: string, renewal: BatchRenewal, subject: string | undefined) {
     const [groupId, term, extendByMs] = renewal
     super(driver, { groupId, nodeId, term, extendByMs, subject })
   }
 
-  missing(): Otherwise<ManyRenewed> {
+  missing(): MissingAnswer<BatchRenewalResult> {
     return nothingToRenew
   }
 
-  protected extended(_group: Group, remainingMs: number): ManyRenewed {
+  protected extended(_group: Group, remainingMs: number): BatchRenewalResult {
     return Math.floor(remainingMs)
   }
 
-  protected refused({ lease, refusal }: GroupStanding): ManyRenewed {
+  protected refused({ lease, refusal }: GroupState): BatchRenewalResult {
     return { currentTerm: lease?.term, refusal }
   }
 }

@@ -1,38 +1,39 @@
-import type { MemberView, MetadataText } from './groups.ts'
-import { noMetadata } from './group.ts'
+import type { MetadataText } from '../common/checks.ts'
+import type { MemberView } from './port.ts'
+import { noMetadata } from './in-memory-group.ts'
 
-interface Sign {
+interface MemberHeartbeat {
   readonly atMs: number
-  /** Until when the node counts as live without another heartbeat, on the monotonic clock. */
+  /** When the node stops counting as live unless it sends another heartbeat, on the monotonic clock. */
   readonly liveUntilMs: number
   readonly instance: string | undefined
   readonly metadata: MetadataText
   readonly bytes: number
 }
 
-type Member = Omit<MemberView, 'waiting' | 'live'>
+type GroupMember = Omit<MemberView, 'waiting' | 'live'>
 
-/** What {@link Members.note} takes besides a node and its metadata. */
-interface Noted {
+/** Options for {@link Members.note}. */
+interface HeartbeatOptions {
   readonly instance?: string | undefined
   readonly liveUntilMs?: number
 }
 
-/** How late a node that sent a heartbeat, or is due to campaign again, may be and still count as live. */
+/** How late a node may be with its heartbeat or its next campaign and still count as live. */
 export const lateMs = 30_000
 
 /** How many open watches are reported in one step. */
-export const mostPresent = 512
+export const maxWatchesPerReport = 512
 
 /** The approximate size of an entry without its texts. */
 const signBytes = 200
 
 /**
- * The nodes that take part, as far as is known: those that recently sent something. This is kept only in memory, it is
- * bounded, and no decision depends on it. The holder of the lease is not recorded here, because the lease names it.
+ * The nodes that take part, meaning those that recently sent something. The list is bounded and kept only in memory,
+ * and no decision depends on it. The holder of the lease is not recorded here, because the lease names it.
  */
 export class Members {
-  readonly #groups = new Map<string, Map<string, Sign>>()
+  readonly #groups = new Map<string, Map<string, MemberHeartbeat>>()
   readonly #ttlMs: number
   readonly #maxPerGroup: number
   readonly #maxBytes: number
@@ -49,11 +50,12 @@ export class Members {
     this.#maxPerGroup = options.maxMembersPerGroup
   }
 
-  note(groupId: string, nodeId: string, metadata: MetadataText, nowMs: number, noted: Noted = {}): void {
+  note(groupId: string, nodeId: string, metadata: MetadataText, nowMs: number, noted: HeartbeatOptions = {}): void {
     const { instance, liveUntilMs = -Infinity } = noted
-    const signs = this.#groups.get(groupId) ?? new Map<string, Sign>()
+    const signs = this.#groups.get(groupId) ?? new Map<string, MemberHeartbeat>()
     const bytes = signBytes + nodeId.length + metadata.length + (instance?.length ?? 0)
-    // Move both to the end. So the oldest entries come first, and so do the groups that were silent for longest.
+    // Move the entry and its group to the end, so that the oldest entries and the groups that were silent for longest
+    // come first.
     this.#groups.delete(groupId)
     this.#groups.set(groupId, signs)
     this.#drop(signs, nodeId)
@@ -70,8 +72,8 @@ export class Members {
     }
   }
 
-  /** Records that the node is there, and keeps what it sent about itself before. */
-  present(groupId: string, nodeId: string, nowMs: number, liveUntilMs: number): void {
+  /** Records that the node is alive. Keeps the metadata that the node sent before. */
+  markPresent(groupId: string, nodeId: string, nowMs: number, liveUntilMs: number): void {
     const { metadata = noMetadata, instance } = this.#groups.get(groupId)?.get(nodeId) ?? {}
     this.note(groupId, nodeId, metadata, nowMs, { instance, liveUntilMs })
   }
@@ -87,7 +89,7 @@ export class Members {
     this.#groups.delete(groupId)
   }
 
-  #drop(signs: Map<string, Sign>, nodeId: string): void {
+  #drop(signs: Map<string, MemberHeartbeat>, nodeId: string): void {
     this.#bytes -= signs.get(nodeId)?.bytes ?? 0
     signs.delete(nodeId)
   }
@@ -103,14 +105,14 @@ export class Members {
     groupId: string,
     known: {
       readonly allowed: readonly string[]
-      readonly last: (Omit<Member, 'role'> & { readonly lastHeartbeatMs: number }) | undefined
+      readonly last: (Omit<GroupMember, 'role'> & { readonly lastHeartbeatMs: number }) | undefined
       readonly leaderId: string | undefined
       readonly waiting: ReadonlySet<string>
       readonly nowMs: number
       readonly monotonicMs: number
     },
   ): MemberView[] {
-    const members = new Map<string, Member>()
+    const members = new Map<string, GroupMember>()
     const signs = this.#groups.get(groupId)
     for (const nodeId of known.allowed) {
       const silent = { lastHeartbeatMs: undefined, instance: undefined, metadata: noMetadata }
@@ -129,7 +131,7 @@ export class Members {
     if (last && (leads || known.nowMs - last.lastHeartbeatMs < this.#ttlMs)) {
       const sign = members.get(last.nodeId)
       const newer = sign?.lastHeartbeatMs !== undefined && sign.lastHeartbeatMs > last.lastHeartbeatMs
-      // Another start of the node is alive. That says nothing about the one that leads.
+      // Another start of the node is alive, which says nothing about the start that leads.
       const isOther = leads && sign?.instance !== undefined && sign.instance !== last.instance
       const shown = newer && !isOther ? { ...sign, instance: sign.instance ?? last.instance } : last
       members.set(last.nodeId, { ...shown, role: leads ? 'leader' : 'candidate' })
@@ -141,7 +143,7 @@ export class Members {
     })
   }
 
-  /** Returns how many nodes recently sent something, and how many of them count as live, without the leader. */
+  /** Returns how many nodes other than the leader recently sent something, and how many of them count as live. */
   count(
     groupId: string,
     { leaderId, waiting, nowMs, monotonicMs }: Parameters<Members['list']>[1],

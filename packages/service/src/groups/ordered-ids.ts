@@ -1,9 +1,9 @@
 /** A part with more ids than this is split in two. */
-const mostInPart = 512
+const maxInPart = 512
 
 /**
- * Sorted ids, for paging. It is a list of sorted parts: adding an id moves only entries of one part, and a million ids
- * take little more memory than a plain list.
+ * Sorted ids, for paging. They are kept as a list of sorted parts, so adding an id moves only entries of one part, and
+ * a million ids take little more memory than a plain list.
  */
 export class OrderedIds {
   readonly #parts: string[][] = []
@@ -11,9 +11,9 @@ export class OrderedIds {
   /** Adding an id again has no effect. */
   add(id: string): void {
     const last = this.#parts.at(-1)
-    // Ids loaded from a storage come in order.
+    // Ids loaded from a storage arrive in order.
     if (!last || id > (last.at(-1) ?? '')) {
-      if (last && last.length < mostInPart) last.push(id)
+      if (last && last.length < maxInPart) last.push(id)
       else this.#parts.push([id])
       return
     }
@@ -22,7 +22,7 @@ export class OrderedIds {
     const at = firstNotBelow(part, id)
     if (part[at] === id) return
     part.splice(at, 0, id)
-    if (part.length > mostInPart) this.#parts.splice(index + 1, 0, part.splice(mostInPart / 2))
+    if (part.length > maxInPart) this.#parts.splice(index + 1, 0, part.splice(maxInPart / 2))
   }
 
   /** Returns up to `most` ids after an id, or from the beginning if it is undefined. */
@@ -41,7 +41,7 @@ export class OrderedIds {
     return ids
   }
 
-  /** Returns the index of the last part that does not begin above the id. */
+  /** Returns the index of the last part whose first id is not above the given id. */
   #partOf(id: string): number {
     let low = 0
     let high = this.#parts.length - 1

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from 'tenure'
-import type { GroupLease } from './group.ts'
+import type { GroupLease } from './in-memory-group.ts'
 
 /** Renewals of one group are reported at most this often. */
 const everyMs = 1_000
@@ -8,13 +8,13 @@ const perLook = 512
 
 interface Reported {
   readonly atMs: number
-  /** Whether it was renewed again since. */
+  /** Whether the lease was renewed again since the last report. */
   isOutdated: boolean
 }
 
 /**
- * Reports renewals, of each lease at most once a second. A lease that was renewed more often is reported once more at
- * the end of the second, in its state then. So listeners know the newest state after at most a second.
+ * Reports renewals, at most once a second for each lease. A lease that was renewed more often is reported again at the
+ * end of the second, with its state at that time. So listeners know the newest state within a second.
  */
 export class RenewalEvents {
   readonly #clock: Clock

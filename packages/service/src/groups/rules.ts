@@ -1,9 +1,9 @@
 /**
- * The rules of who leads a group, as pure functions. From `(group, claim, now)` they return what must be written before
- * anyone is answered, or an answer. They change nothing and wait for nothing. `GroupDriver` calls them while no write
- * of the group is in flight, and begins the write in the same step.
+ * The rules that decide who leads a group, as pure functions. Given `(group, claim, now)`, they return either the
+ * record that must be written before anyone is answered, or an answer. They change nothing and wait for nothing.
+ * `GroupDriver` calls them while no write of the group is in flight, and begins the write in the same step.
  *
- * Each of these rules is kept by a line below:
+ * A line below enforces each of these rules:
  *
  * - A term is granted only if there is no live lease and no hold, and it is above every term before.
  * - A repeated attempt gets its own term again, and nothing more.
@@ -12,13 +12,13 @@
  * - An end is written before anyone learns of it, and nothing revives an ended term.
  * - A lease that was ended by force still keeps everyone else out until it would have expired.
  */
-import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './groups.ts'
+import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './port.ts'
 import type { GroupRecord } from '../storage/storage.ts'
-import { shortSubject, type Room } from './group-bytes.ts'
-import { noMetadata, versionOf, type Group, type GroupLease, type Hold, type LeaseGrant } from './group.ts'
+import { shortSubject, type GrowthCheck } from './group-bytes.ts'
+import { noMetadata, versionOf, type Group, type GroupLease, type Hold, type LeaseGrant } from './in-memory-group.ts'
 
-/** What a decision depends on, besides the group and the claim. */
-export interface Now {
+/** The inputs of a decision besides the group and the claim. */
+export interface DecisionContext {
   readonly monotonicMs: number
   /** In Unix milliseconds, for display only. */
   readonly wallMs: number
@@ -29,33 +29,35 @@ export interface Now {
   readonly doubtful: boolean
   /** Why no more groups may be added. Undefined if there is room. */
   readonly noRoom: RefusalData | undefined
-  /** Returns why a group may not grow as much as a write would make it. Default: it may. */
-  readonly room?: Room | undefined
+  /** Returns why a write may not make a group larger. Default: every write may. */
+  readonly room?: GrowthCheck | undefined
 }
 
-/** What becomes true in memory once its record is durable. */
-export type Step =
+/** The change in memory that takes effect once the record is durable. */
+export type GroupStep =
   | { readonly type: 'grant'; readonly grant: LeaseGrant }
   | {
       readonly type: 'end'
       readonly reason: 'expired' | 'resigned'
-      readonly mark?: string | undefined
-      /** Set if the holder did not end the lease itself and may still be working. */
+      readonly writeId?: string | undefined
+      /** The node that should lead next, if one was named. */
+      readonly successor?: string | undefined
+      /** How long to hold the group. Set if the holder did not end the lease itself and may still be working. */
       readonly hold?: Hold
     }
   | { readonly type: 'delete'; readonly hold: Hold | undefined }
   | { readonly type: 'define'; readonly definition: Definition; readonly isNew: boolean }
-  /** Takes nothing away from the lease: a longer promise, or a checkpoint. */
-  | { readonly type: 'add'; readonly promisedMs: number; readonly carry: string }
-  /** The lease ended long ago: its metadata is dropped, or all of it. */
+  /** An addition that takes nothing away from the lease: a longer promise, or a checkpoint. */
+  | { readonly type: 'add'; readonly promisedMs: number; readonly checkpoint: string }
+  /** The lease ended long ago. Its metadata is dropped, or the whole group. */
   | { readonly type: 'trim'; readonly dropped: 'metadata' | 'group' }
-  /** Nothing changes, but the storage has it for certain. */
+  /** Nothing changes, but the write makes certain what the storage has. */
   | { readonly type: 'confirm' }
 
-/** The complete record of a group to be written, and what becomes true with it. */
+/** The complete record of a group to write, and the change that takes effect once it is written. */
 export interface GroupWrite {
   readonly record: GroupRecord
-  readonly step: Step
+  readonly step: GroupStep
 }
 
 /** The decision: write and then answer, or answer at once. */
@@ -69,11 +71,15 @@ const farthestTerms = 2 ** 20
 /** The same for an administrator, who may have to continue from terms that another service granted. */
 const farthestTermsOfAdministrator = 2 ** 32
 
-/** `wait`: it may be granted later. `isFirst`: it is first in the campaign queue. */
+/**
+ * `wait`: the campaign may be granted later. `isFirst`: the campaign is first in the campaign queue.
+ *
+ * The refusals here are not checks of the body. They depend on the group, which only the active replica knows.
+ */
 export function judgeCampaign(
   group: Group,
   claim: CampaignClaim & { readonly isFirst: boolean },
-  now: Now,
+  now: DecisionContext,
 ): Ruling<'granted' | 'refused' | 'wait' | RefusalData> {
   const refusal =
     refusalOfNode(group, claim.nodeId) ??
@@ -93,79 +99,92 @@ export function judgeCampaign(
   return granted(group, claim, now)
 }
 
-function granted(group: Group, claim: CampaignClaim, now: Now): Ruling<RefusalData> {
+function granted(group: Group, claim: CampaignClaim, now: DecisionContext): Ruling<RefusalData> {
   const term = Math.max(group.term, claim.afterTerm ?? 0) + 1
   if (!Number.isSafeInteger(term)) {
     return { answer: { code: 'CONFLICT', message: `Group "${group.id}" has used all its terms.`, details: {} } }
   }
   if (group.deleted && now.noRoom) return { answer: now.noRoom }
-  const { nodeId, attempt, instance, ttlMs, mark } = claim
+  const { nodeId, attempt, instance, ttlMs, writeId } = claim
   const metadata = claim.metadata === noMetadata ? noMetadata : claim.metadata
-  const grant = { term, nodeId, attempt, instance, metadata, acquiredAtMs: now.wallMs, ttlMs, mark }
+  const grant = { term, nodeId, attempt, instance, metadata, acquiredAtMs: now.wallMs, ttlMs, writeId }
   const record = {
     term,
     ...leaseRecord({ ...grant, promisedMs: ttlMs }),
-    ...(group.carry !== '' && { carry: group.carry }),
+    ...(group.checkpoint !== '' && { checkpoint: group.checkpoint }),
     ...(group.definition && definitionRecord(group.definition)),
     ...(claim.subject !== undefined && { by: shortSubject(claim.subject) }),
   }
   return fitting(group, { record, step: { type: 'grant', grant } }, now)
 }
 
-function fitting(group: Group, write: GroupWrite, { room }: Now): Ruling<RefusalData> {
+function fitting(group: Group, write: GroupWrite, { room }: DecisionContext): Ruling<RefusalData> {
   const refusal = room?.(group, write.record)
   return refusal ? { answer: refusal } : { write }
 }
 
-/** `extended`: only in memory. */
-export function judgeRenewal(group: Group, claim: RenewClaim, now: Now): Ruling<'refused' | 'extended' | RefusalData> {
+/** `extended`: the lease is extended only in memory, without a write. */
+export function judgeRenewal(
+  group: Group,
+  claim: RenewClaim,
+  now: DecisionContext,
+): Ruling<'refused' | 'extended' | RefusalData> {
   const { lease } = group
   if (!lease || !matches(lease, claim, now) || !lease.isLive(now.monotonicMs)) return refused
-  const { extendByMs, carry = group.carry } = claim
+  const { extendByMs, checkpoint = group.checkpoint } = claim
   const refusal =
     refusalOfNode(group, claim.nodeId, 'no longer allowed') ??
     refusalOfTtl(group, 'extend_by_ms', extendByMs, now.policy)
   if (refusal) return { answer: refusal }
-  if (extendByMs <= lease.promisedMs && carry === group.carry && !now.doubtful) return extended
+  if (extendByMs <= lease.promisedMs && checkpoint === group.checkpoint && !now.doubtful) return extended
   const promisedMs = Math.max(lease.promisedMs, extendByMs)
-  const record = { ...recordOf(group, now), ttl: promisedMs, carry: carry === '' ? undefined : carry }
-  return fitting(group, { record, step: { type: 'add', promisedMs, carry } }, now)
+  const record = { ...recordOf(group, now), ttl: promisedMs, checkpoint: checkpoint === '' ? undefined : checkpoint }
+  return fitting(group, { record, step: { type: 'add', promisedMs, checkpoint } }, now)
 }
 
 // Shared objects, because renewals are the most frequent claims.
 const refused = { answer: 'refused' } as const
 const extended = { answer: 'extended' } as const
 
-/** `done`: it had already ended. */
-export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
+/** `done`: the lease had already ended. */
+export function judgeResignation(group: Group, claim: HolderClaim, now: DecisionContext): Ruling<'refused' | 'done'> {
   const { lease } = group
   if (!lease || !isHolder(lease, claim)) return refused
   const isExact = claim.version !== undefined || claim.attempt !== undefined
   if (isExact && !(matches(lease, claim, now) && lease.isLive(now.monotonicMs))) return refused
-  return lease.ended ? { answer: 'done' } : ended(group, now, { reason: 'resigned', mark: claim.mark })
+  const { writeId, successor } = claim
+  return lease.ended ? { answer: 'done' } : ended(group, now, { reason: 'resigned', writeId, successor })
 }
 
 /**
  * An administrator ends a term by force. The holder learns of it at its next renewal. Until then it may rely on its
  * lease, so nobody else leads before the lease would have expired, even after a restart.
  */
-export function judgeDeposition(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
+export function judgeForcedResignation(
+  group: Group,
+  claim: HolderClaim,
+  now: DecisionContext,
+): Ruling<'refused' | 'done'> {
   const { lease } = group
   if (!lease || !isHolder(lease, claim)) return refused
   if (lease.ended) return { answer: 'done' }
   if (!lease.isLive(now.monotonicMs)) return ended(group, now, { reason: 'expired' })
-  return ended(group, now, { reason: 'resigned', hold: holdOf(lease, now) })
+  return ended(group, now, { reason: 'resigned', successor: claim.successor, hold: holdOf(lease, now) })
 }
 
 /** Checks whether a lease has expired. `known`: nothing has to be written before the group can be shown. */
-export function judgeExpiry(group: Group, now: Now): Ruling<'known'> {
+export function judgeExpiry(group: Group, now: DecisionContext): Ruling<'known'> {
   const { lease } = group
   const isKnown = !lease || lease.ended || lease.isLive(now.monotonicMs)
   return isKnown ? { answer: 'known' } : ended(group, now, { reason: 'expired' })
 }
 
-/** A group with a leader is deleted only by force. */
-export function judgeRemoval(group: Group, claim: { readonly force: boolean }, now: Now): Ruling<RefusalData> {
+/** Deleting a group that has a leader requires force. */
+export function judgeRemoval(
+  group: Group,
+  claim: { readonly force: boolean },
+  now: DecisionContext,
+): Ruling<RefusalData> {
   const { lease } = group
   const isLive = lease?.isLive(now.monotonicMs) ?? false
   if (isLive && !claim.force) {
@@ -174,22 +193,22 @@ export function judgeRemoval(group: Group, claim: { readonly force: boolean }, n
   }
   // The holder may rely on its lease, so nobody else leads before it would have expired, even after a restart.
   const hold = lease && isLive ? holdOf(lease, now) : undefined
-  const { min: _min, max: _max, allowed: _allowed, carry: _carry, ...kept } = recordOf(group, now)
+  const { min: _min, max: _max, allowed: _allowed, checkpoint: _c, successor: _s, ...kept } = recordOf(group, now)
   const record = { ended: 'deleted', ...kept, deleted: true, ...(hold && { heldMs: hold.heldMs }) } as const
   return { write: { record, step: { type: 'delete', hold } } }
 }
 
 /**
- * Decides what to drop of a group whose lease ended long ago. A defined group stays permanently, and so does one with a
- * checkpoint, which the next leader needs. The term stays in any case. Nothing is dropped while the group has a hold or
- * a campaign queue.
+ * Decides which data to drop from a group whose lease ended long ago. A defined group stays permanently, and so does
+ * one with a checkpoint, which the next leader needs. The term stays in any case. Nothing is dropped while the group
+ * has a hold or a campaign queue.
  */
-export function judgeTrim(group: Group, what: 'metadata' | 'group', now: Now): Ruling<'kept' | 'later'> {
-  const { lease, deleted, definition, carry } = group
+export function judgeTrim(group: Group, what: 'metadata' | 'group', now: DecisionContext): Ruling<'kept' | 'later'> {
+  const { lease, deleted, definition, checkpoint } = group
   if (!lease?.ended) return { answer: 'kept' }
-  if (group.freeInMs(now.monotonicMs) > 0 || group.line?.size) return { answer: 'later' }
+  if (group.freeInMs(now.monotonicMs) > 0 || group.campaignQueue?.size) return { answer: 'later' }
   const { term, by } = group
-  if (deleted || (what === 'group' && !definition && carry === '')) {
+  if (deleted || (what === 'group' && !definition && checkpoint === '')) {
     const record = { term, deleted: true, ...(by !== undefined && { by }) }
     return { write: { record, step: { type: 'trim', dropped: 'group' } } }
   }
@@ -199,14 +218,14 @@ export function judgeTrim(group: Group, what: 'metadata' | 'group', now: Now): R
 }
 
 /** The remaining time may be longer than the promise: after a restart each lease lasts for an additional grace. */
-function holdOf({ expiresAtMs, promisedMs }: GroupLease, { monotonicMs }: Now): Hold {
+function holdOf({ expiresAtMs, promisedMs }: GroupLease, { monotonicMs }: DecisionContext): Hold {
   return { untilMs: expiresAtMs, heldMs: Math.max(promisedMs, expiresAtMs - monotonicMs) }
 }
 
 export function judgeDefinition(
   group: Group,
   claim: { readonly definition: Definition; readonly replace: boolean },
-  now: Now,
+  now: DecisionContext,
 ): Ruling<'same' | RefusalData> {
   const before = group.deleted ? undefined : group.definition
   if (before && isSameDefinition(before, claim.definition)) return { answer: 'same' }
@@ -241,8 +260,8 @@ function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Poli
 }
 
 /**
- * Terms only rise, so granting a term from far ahead would use up all terms below it permanently. The claim is refused,
- * because a lower term than it asks for could be one that its sender knows to be used.
+ * Terms only rise, so granting a term from far ahead would use up all terms below it permanently. The claim is refused
+ * instead of getting a lower term than it asks for, because its sender may know that the lower term is already used.
  */
 function refusalOfAfterTerm({ id, term }: Group, claim: CampaignClaim): RefusalData | undefined {
   const { afterTerm = 0, byAdministrator = false } = claim
@@ -258,13 +277,13 @@ function refusalOfAfterTerm({ id, term }: Group, claim: CampaignClaim): RefusalD
   }
 }
 
-/** If the start of the node is not known on both sides, only its id and term identify it. */
+/** If either side does not name the start of the node, only the node's id and term identify it. */
 function isHolder(lease: GroupLease, { nodeId, term, instance }: HolderClaim): boolean {
   const isOtherStart = instance !== undefined && lease.instance !== undefined && instance !== lease.instance
   return lease.nodeId === nodeId && lease.term === term && !isOtherStart
 }
 
-function matches(lease: GroupLease, claim: HolderClaim, { versionPrefix }: Now): boolean {
+function matches(lease: GroupLease, claim: HolderClaim, { versionPrefix }: DecisionContext): boolean {
   return (
     isHolder(lease, claim) &&
     (claim.attempt === undefined || lease.attempt === claim.attempt) &&
@@ -272,27 +291,37 @@ function matches(lease: GroupLease, claim: HolderClaim, { versionPrefix }: Now):
   )
 }
 
-function ended(group: Group, now: Now, end: Omit<Extract<Step, { type: 'end' }>, 'type'>): Ruling<never> {
-  const record = { ...recordOf(group, now), ended: end.reason, ...(end.hold && { heldMs: end.hold.heldMs }) }
+function ended(
+  group: Group,
+  now: DecisionContext,
+  end: Omit<Extract<GroupStep, { type: 'end' }>, 'type'>,
+): Ruling<never> {
+  const record = {
+    ...recordOf(group, now),
+    ended: end.reason,
+    ...(end.successor !== undefined && { successor: end.successor }),
+    ...(end.hold && { heldMs: end.hold.heldMs }),
+  }
   return { write: { record, step: { type: 'end', ...end } } }
 }
 
-function confirmed(group: Group, now: Now): Ruling<never> {
+function confirmed(group: Group, now: DecisionContext): Ruling<never> {
   return { write: { record: recordOf(group, now), step: { type: 'confirm' } } }
 }
 
 /**
- * Returns the record of a group in its current state. A hold that is over is left out, so that the next restart does
+ * Returns the record of a group in its current state. A hold that has ended is left out, so that the next restart does
  * not impose it again.
  */
-export function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
+export function recordOf(group: Group, { monotonicMs }: DecisionContext): GroupRecord {
   const { lease, definition, hold } = group
   return {
     term: group.term,
     ...(lease && leaseRecord(lease)),
     ...(lease && lease.term !== group.term && { leaseTerm: lease.term }),
     ...(lease?.end && { ended: lease.end }),
-    ...(group.carry !== '' && { carry: group.carry }),
+    ...(lease?.successor !== undefined && { successor: lease.successor }),
+    ...(group.checkpoint !== '' && { checkpoint: group.checkpoint }),
     ...(definition && definitionRecord(definition)),
     ...(group.deleted && { deleted: true }),
     ...(group.by !== undefined && { by: group.by }),

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from 'tenure'
+import type { LeaseTime } from './in-memory-group.ts'
 
 const tickMs = 100
 /** A longer time without a tick is a stall: of the machine, the disk, or this process. */
@@ -13,10 +14,12 @@ const stallMs = 500
  * - safe, because it only makes a lease last longer. A holder counts from when it sent its last confirmed renewal, and
  *   so never believes in its lease beyond what was promised;
  * - bounded, because otherwise anyone who can stall the service could keep a lease from expiring. A higher limit would
- *   help nobody: a holder that renews in time has most of its lease left when a stall begins, and one that got no
- *   answer for the rest of it has stepped down by itself.
+ *   help nobody. A holder that renews in time has most of its lease left when a stall begins, and a holder that gets no
+ *   answer for that long steps down by itself.
  */
-export class ServingClock implements Clock {
+export class ServingClock implements Clock, LeaseTime {
+  /** Leases that were granted since the start are measured by the monotonic clock itself. */
+  readonly startMs = 0
   readonly #clock: Clock
   #lastTickMs: number
   #stalledMs = 0
@@ -29,8 +32,9 @@ export class ServingClock implements Clock {
   }
 
   /**
-   * The total time stalled, including a stall in progress. It is measured between ticks, not between reads of the
-   * clock: a long turn of the event loop reads the clock all the time for the callers it serves, while all others wait.
+   * The total time stalled, including a stall in progress. A stall is measured between ticks, not between reads of the
+   * clock, because a long turn of the event loop keeps reading the clock for the callers that it is serving, while all
+   * others wait.
    */
   get stalledMs(): number {
     return this.#stalledMs + this.#stallBefore(this.#clock.monotonicMs())

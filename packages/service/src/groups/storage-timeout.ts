@@ -1,45 +1,43 @@
+import { Bound } from '@tenure/internal/bound'
 import type { Clock } from 'tenure'
-import { ServiceError } from '../errors.ts'
+import { ServiceError } from '../common/errors.ts'
 
-const patienceMs = 5_000
+const timeoutMs = 5_000
 
-/** A limit on how long callers wait for the storage. The work that they wait for continues. */
+/** Limits how long callers wait for the storage. The work that they wait for continues. */
 export class StorageTimeout {
   readonly #clock: Clock
-  readonly #waits = new Set<(reason: Error) => void>()
+  readonly #waits = new Set<Bound>()
   #over: ServiceError | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Rejects if the work takes too long. The outcome is unknown then. */
+  /** Rejects if the work takes too long. The outcome of the work is then unknown. */
   for<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.setTimer(patienceMs, () => {
-        const message = `The storage has not answered for ${patienceMs} ms. The outcome of this request is unknown.`
-        fail(new ServiceError('BACKEND_UNAVAILABLE', message))
-      })
-      const settle = () => {
-        timer.cancel()
-        this.#waits.delete(fail)
-      }
-      const fail = (reason: Error) => {
-        settle()
-        reject(reason)
-      }
-      this.#waits.add(fail)
-      work.then((value) => {
-        settle()
-        resolve(value)
-      }, fail)
-      if (this.#over) fail(this.#over)
-    })
+    const bound = new Bound(undefined, { clock: this.#clock, timeoutMs: timeoutMs, late })
+    this.#waits.add(bound)
+    if (this.#over) bound.end(this.#over)
+    const settle = () => {
+      bound.forget()
+      this.#waits.delete(bound)
+    }
+    // The caller gets the raced promise itself. A promise that also waited for the cleanup would settle a few turns
+    // later.
+    const answer = bound.race(work)
+    answer.then(settle, settle)
+    return answer
   }
 
   /** Rejects all waits, now and from now on, with this reason. */
   end(reason: ServiceError): void {
     this.#over ??= reason
-    for (const fail of this.#waits) fail(this.#over)
+    for (const wait of this.#waits) wait.end(this.#over)
   }
+}
+
+function late(): ServiceError {
+  const message = `The storage has not answered for ${timeoutMs} ms. The outcome of this request is unknown.`
+  return new ServiceError('BACKEND_UNAVAILABLE', message)
 }

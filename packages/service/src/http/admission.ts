@@ -1,29 +1,29 @@
 import type { FastifyRequest } from 'fastify'
-import { mayTakePart, nobody, type Identity } from '../auth/access.ts'
-import { ServiceError } from '../errors.ts'
-import { announcedBytes, isAnnounced, largeBytes } from './bodies.ts'
-import { isStillKnown, onceGone, type Connections } from './connections.ts'
-import { HeadCheck } from './head.ts'
+import { checkMayTakePart, unauthenticated, type Identity } from '../auth/access.ts'
+import { ServiceError } from '../common/errors.ts'
+import { announcedBytes, isAnnounced, largeBytes } from './request-bodies.ts'
+import { isIdentityValid, onResponseClosed, type HttpConnections } from './connections.ts'
+import { HeadCheck } from './request-head.ts'
 import { pagePaths } from './routes/page.ts'
 import type { App, Service } from './service.ts'
 
-/** Routes without authentication: anyone may check the health of the process, and load the page without its data. */
+/** Routes without authentication. Anyone may check the health of the process, and load the page without its data. */
 const openRoutes = new Set<string | undefined>(['/healthz', '/readyz', ...pagePaths])
 /** How long the response to a refused large body is delayed. */
 const refusedMs = 1_000
 
-type Done = (error?: Error) => void
+type HookCallback = (error?: Error) => void
 
 /**
- * Runs from the first line of a request until its sender is identified. It uses no promises, because there are many
- * renewals.
+ * Runs from the first line of a request until its sender is identified. This code uses no promises, because there are
+ * many renewals.
  */
-export function admitRequests(app: App, service: Service, connections: Connections): void {
+export function admitRequests(app: App, service: Service, connections: HttpConnections): void {
   const { authenticator, metrics, revocations } = service
   const { clusterId } = service.state
   const head = new HeadCheck(service.allowedHosts)
-  const identify = (request: FastifyRequest, done: Done) => {
-    // Read first: a reload in the meantime makes the result outdated.
+  const identify = (request: FastifyRequest, done: HookCallback) => {
+    // Read the generation first, so that a reload in the meantime makes the identity outdated.
     const { generation } = authenticator
     const known = (identity: Identity) => {
       request.identity = identity
@@ -61,23 +61,23 @@ export function admitRequests(app: App, service: Service, connections: Connectio
       return done(error as Error)
     }
     if (openRoutes.has(request.routeOptions.url)) {
-      request.identity = nobody
+      request.identity = unauthenticated
       return done()
     }
     identify(request, (error) => {
       if (error) return refuse(service, request, error, done)
       try {
         const leave = admitBody(service, request)
-        if (leave) onceGone(reply, leave)
+        if (leave) onResponseClosed(reply, leave)
       } catch (refused) {
         return refuse(service, request, refused as Error, done)
       }
       done()
     })
   })
-  // A body may take long to arrive, and the sender may have lost its rights by then.
-  const stillKnown = (request: FastifyRequest, done: Done): void => {
-    if (request.identity === nobody || isStillKnown(service, request)) return done()
+  // A body may take a long time to arrive, and the sender may have lost its rights by then.
+  const stillKnown = (request: FastifyRequest, done: HookCallback): void => {
+    if (request.identity === unauthenticated || isIdentityValid(service, request)) return done()
     identify(request, (error) => (error ? done(error) : stillKnown(request, done)))
   }
   app.addHook('preHandler', (request, _reply, done) => stillKnown(request, done))
@@ -87,13 +87,13 @@ export function admitRequests(app: App, service: Service, connections: Connectio
   })
 }
 
-/** Charges a request and its body. Returns a function that frees the slot of a large body, if it takes one. */
+/** Charges a request and its body. If the body is large, returns a function that frees its slot. */
 function admitBody({ limits }: Service, request: FastifyRequest): (() => void) | undefined {
   limits.request(request)
   const { takesPart, administers } = request.routeOptions.config
-  if (takesPart && !(administers && request.identity.admin)) mayTakePart(request.identity)
+  if (takesPart && !(administers && request.identity.admin)) checkMayTakePart(request.identity)
   if (isAnnounced(request)) limits.body(request, announcedBytes(request))
-  const leave = limits.arriving(request, announcedBytes(request))
+  const leave = limits.reserveBody(request, announcedBytes(request))
   return (
     leave &&
     (() => {
@@ -105,9 +105,9 @@ function admitBody({ limits }: Service, request: FastifyRequest): (() => void) |
 
 /**
  * Delays the response to a large body that is refused. The rest of the body is read and dropped after the response, so
- * a client that sends the next one at once would otherwise have it read at full network speed.
+ * without the delay a client could send bodies at full network speed.
  */
-function refuse({ clock }: Service, request: FastifyRequest, error: Error, done: Done): void {
+function refuse({ clock }: Service, request: FastifyRequest, error: Error, done: HookCallback): void {
   if (announcedBytes(request) <= largeBytes) return done(error)
   clock.setTimer(refusedMs, () => done(error), { background: true })
 }

@@ -3,14 +3,14 @@ import fastify, { LogController, type FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
-import { open } from '../auth/access.ts'
-import { ServiceError } from '../errors.ts'
-import { anonymous } from '../fair-queue.ts'
+import { openAccess } from '../auth/access.ts'
+import { ServiceError } from '../common/errors.ts'
+import { anonymous } from '../common/fair-queue.ts'
 import { RequestLog, requestNames } from '../operation/logging.ts'
 import { admitRequests } from './admission.ts'
-import { bodyBytes, parseBodies } from './bodies.ts'
-import { Connections } from './connections.ts'
-import { answerBroken, answerError, refuseExpectation, type Reply } from './failures.ts'
+import { bodyBytes, parseBodies } from './request-bodies.ts'
+import { HttpConnections } from './connections.ts'
+import { answerMalformed, answerError, refuseExpectation, type Reply } from './error-responses.ts'
 import { describeApi } from './openapi.ts'
 import { RequestGate } from './request-gate.ts'
 import { electionRoutes } from './routes/elections.ts'
@@ -25,11 +25,12 @@ import type { App, Service } from './service.ts'
 const routes = [...electionRoutes, renewManyRoute, ...groupRoutes, ...watchRoutes, ...operationRoutes, pageRoute]
 
 /** Builds the HTTP server of the service. */
-export async function buildApp(service: Service): Promise<{ app: App; connections: Connections }> {
+export async function buildApp(service: Service): Promise<{ app: App; connections: HttpConnections }> {
   const app = createServer(service)
   guardRequests(app, service)
-  const connections = new Connections(app.server, service.limits.options, service.clock)
-  // Node silently drops headers above its limit. The head check refuses them, and their total size is limited anyway.
+  const connections = new HttpConnections(app.server, service.limits.options, service.clock)
+  // Node silently drops headers above this limit. The head check rejects such a request, and the total size of headers
+  // is limited anyway.
   app.server.maxHeadersCount = 0
   app.server.on('checkExpectation', refuseExpectation)
   parseBodies(app, service.limits)
@@ -59,12 +60,12 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
     // Node checks its timeouts only this often. Its default of 30 s would turn 10 s into up to 40 s.
     connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.headersTimeoutMs / 4)),
     insecureHTTPParser: false,
-    // The head check requires it, and answers with the service's own error response.
+    // The head check requires the Host header, and answers with the service's own error response.
     requireHostHeader: false,
   }
   const app = fastify({
     loggerInstance: logger,
-    // One line per request costs more than a renewal. Failures are logged where they are answered.
+    // Logging a line for each request would cost more than a renewal. Failures are logged where they are answered.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
     // A client that still has a connection gets its response, and then the connection is closed.
@@ -76,7 +77,7 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false, caseSensitive: true },
     genReqId: requestNames(() => clock.randomId()),
     frameworkErrors: (error, request, reply) => void answer(error, request, reply as Reply),
-    clientErrorHandler: (error, socket: Socket) => answerBroken(error, socket),
+    clientErrorHandler: (error, socket: Socket) => answerMalformed(error, socket),
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     ...(tls && {
       https: {
@@ -84,8 +85,8 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
         ...tls,
         handshakeTimeout: limits.headersTimeoutMs,
         requestCert: tls.ca !== undefined,
-        // Probes have no certificate, and other clients may use a token. Each request decides what a certificate is
-        // worth.
+        // Probes have no certificate, and other clients may use a token. The rights of a certificate are checked for
+        // each request.
         rejectUnauthorized: false,
       },
     }),
@@ -94,14 +95,14 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
   return app.setErrorHandler(answer)
 }
 
-/** Passes each request through the gate before the framework sees it. */
+/** Sends each request through the gate before the framework sees it. */
 function guardRequests({ server }: App, { authenticator, fairQueue }: Service): void {
   const [handle] = server.listeners('request') as Parameters<RequestGate['guard']>
   if (!handle) throw new TypeError('the server has no handler')
   server.removeAllListeners('request')
-  // Without authentication every connection takes its own turns: on one machine an address says nothing.
+  // Without authentication, connections take turns, because all callers on one machine have the same address.
   const laneOf = (request: IncomingMessage) =>
-    authenticator === open ? request.socket : (authenticator.recall(request) ?? anonymous)
+    authenticator === openAccess ? request.socket : (authenticator.recall(request) ?? anonymous)
   const gate = new RequestGate(fairQueue, laneOf)
   server.on('request', gate.guard(handle))
   server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => gate.meet(socket))
@@ -110,8 +111,8 @@ function guardRequests({ server }: App, { authenticator, fairQueue }: Service): 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY']
 
 /**
- * Makes existing paths answer other methods with the list of their methods. Call it before the routes are added, and
- * call the returned function after that.
+ * Makes existing paths answer unsupported methods with the list of supported ones. Call it before the routes are added,
+ * and call the returned function afterwards.
  */
 function otherMethods(app: App): () => void {
   const known = new Map<string, string[]>()

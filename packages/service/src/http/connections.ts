@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Clock } from 'tenure'
 import { validForMs } from '../auth/access.ts'
-import { revoked } from '../auth/revocations.ts'
+import { revokedError } from '../auth/revocations.ts'
 import type { LimitOptions } from './limit-options.ts'
 import type { Limits } from './limits.ts'
 import type { Service } from './service.ts'
@@ -15,13 +15,13 @@ const drainLookMs = 50
 const unknownPart = 4
 
 /**
- * The connections of a server: which of them make room for others, how long a response may stay unread, and how all of
- * them end.
+ * Manages the connections of a server: which ones are closed to make room, how long a response may stay unread, and how
+ * all of them end.
  *
- * A server that closes waits for all its connections, and some would take long: unused ones, those of a client that has
- * stopped reading, and those that never sent anything, which Node does not count as idle.
+ * A server that closes waits for all its connections, and some would take a long time: unused ones, those of a client
+ * that has stopped reading, and those that never sent anything, which Node does not count as idle.
  */
-export class Connections {
+export class HttpConnections {
   readonly #server: Server
   readonly #clock: Clock
   readonly #limits: LimitOptions
@@ -58,7 +58,8 @@ export class Connections {
   }
 
   /**
-   * Records that the sender of a request on this connection has authenticated, so that it stays when others make room.
+   * Records that the sender of a request on this connection has authenticated, so that the connection is not closed to
+   * make room for others.
    */
   identify(socket: Socket): void {
     this.#room.identify(socket)
@@ -68,14 +69,14 @@ export class Connections {
     this.#room.closeAll()
   }
 
-  /** Ends connections as they become idle until `closed` settles, and after `graceMs` all that are left. */
+  /** Closes connections as they become idle until `closed` settles. After `graceMs`, closes all that are left. */
   async drain(closed: Promise<unknown>, graceMs: number): Promise<void> {
     for (const socket of this.#room.sockets) if (socket.bytesRead === 0) socket.destroy()
     let done = false
     const untilMs = this.#clock.monotonicMs() + graceMs
     const look = () => {
       if (done) return
-      // A request that was in flight when the server began to close has left its connection open.
+      // A request that was in flight when the server began to close left its connection open.
       this.#server.closeIdleConnections()
       if (this.#clock.monotonicMs() < untilMs) return void this.#clock.setTimer(drainLookMs, look)
       this.closeAll()
@@ -89,7 +90,7 @@ export class Connections {
   }
 
   #addReader(socket: Socket): void {
-    // Each waiting request listens for the end of its connection, and several may wait on one.
+    // Each waiting request listens for the end of its connection, and several requests may wait on one connection.
     socket.setMaxListeners(0)
     this.#readers.set(socket, undefined)
     socket.once('close', () => this.#readers.delete(socket))
@@ -97,8 +98,8 @@ export class Connections {
 
   /**
    * Closes connections with unread responses. Node has a timeout for slow senders, but not for slow readers. A response
-   * of which nothing was read for that long holds memory for a client that will not come back. If all unread responses
-   * together take too much memory, the connections with the most go first.
+   * that was not read at all for that long holds memory for a client that will not come back. If all unread responses
+   * together take too much memory, the connections with the most are closed first.
    */
   #cutUnread(): void {
     const { answerTimeoutMs, maxAnswerBytes } = this.#limits
@@ -129,8 +130,9 @@ export function countUnread(limits: Limits) {
   return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: (error?: Error | null) => void) => {
     request.leaveTurn?.()
     try {
-      const leave = typeof payload === 'string' ? limits.answering(request, Buffer.byteLength(payload)) : undefined
-      if (leave) onceGone(reply, leave)
+      const leave =
+        typeof payload === 'string' ? limits.reserveResponse(request, Buffer.byteLength(payload)) : undefined
+      if (leave) onResponseClosed(reply, leave)
     } catch (error) {
       return done(error as Error)
     }
@@ -139,17 +141,17 @@ export function countUnread(limits: Limits) {
 }
 
 /**
- * Calls back once the response is sent or its reader has disconnected, even if that was long ago: the event is emitted
- * only once.
+ * Calls back once the response is sent or its reader has disconnected, even if that happened earlier. The event itself
+ * is emitted only once.
  */
-export function onceGone({ raw }: FastifyReply, gone: () => void): void {
+export function onResponseClosed({ raw }: FastifyReply, gone: () => void): void {
   const { socket } = raw.req
   if (raw.closed || raw.destroyed || socket.destroyed) return gone()
   let isGone = false
   const leave = () => {
     raw.off('close', leave)
     socket.off('close', leave)
-    // Both may be emitting at the same time.
+    // Both events may occur at the same time.
     if (!isGone) gone()
     isGone = true
   }
@@ -158,8 +160,8 @@ export function onceGone({ raw }: FastifyReply, gone: () => void): void {
   socket.once('close', leave)
 }
 
-/** Returns whether the caller's identity is still valid. */
-export function isStillKnown(service: Service, { identity, generation }: FastifyRequest): boolean {
+/** Returns whether the caller's credential is still accepted. */
+export function isIdentityValid(service: Service, { identity, generation }: FastifyRequest): boolean {
   const { authenticator, clock, revocations } = service
   return (
     generation === authenticator.generation && validForMs(identity, clock.wallMs()) > 0 && !revocations.has(identity)
@@ -167,10 +169,10 @@ export function isStillKnown(service: Service, { identity, generation }: Fastify
 }
 
 /**
- * Runs with a signal that aborts when the client disconnects, rights are reloaded, or the service stops: then there is
- * no point in waiting. If the caller's token was revoked meanwhile, it only gets that error.
+ * Runs with a signal that aborts when the client disconnects, rights are reloaded, or the service stops: waiting is
+ * then pointless. If the caller's token was revoked meanwhile, the caller gets only the error for that.
  */
-export async function whileHere<T>(
+export async function whileConnected<T>(
   service: Service,
   request: FastifyRequest,
   run: (signal: AbortSignal) => Promise<T>,
@@ -180,11 +182,11 @@ export async function whileHere<T>(
   const { socket } = request.raw
   socket.once('close', leave)
   const { identity } = request
-  const forget = service.streams.add({ identity, end: leave })
-  if (socket.destroyed || !isStillKnown(service, request)) leave()
+  const forget = service.openResponses.add({ identity, end: leave })
+  if (socket.destroyed || !isIdentityValid(service, request)) leave()
   try {
     const result = await run(controller.signal)
-    if (service.revocations.has(identity)) throw revoked()
+    if (service.revocations.has(identity)) throw revokedError()
     return result
   } finally {
     forget()

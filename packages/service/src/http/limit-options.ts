@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
-import { checkOptions } from 'tenure/options'
-import { wrongOption } from '../errors.ts'
+import { checkOptions } from 'tenure/internal'
+import { wrongOption } from '../common/errors.ts'
 
 /**
  * Limits of the service. For each limit per subject, 0 means no limit. A subject is an authenticated caller. Without
@@ -8,13 +8,16 @@ import { wrongOption } from '../errors.ts'
  * count as one.
  */
 export interface LimitOptions {
-  /** Concurrent connections. A quarter of them may be unidentified, and these make room first. Default: 30,000. */
+  /**
+   * Concurrent connections. Up to a quarter of them may be unidentified, and those are closed first to make room.
+   * Default: 30,000.
+   */
   readonly maxConnections: number
   /** Concurrent connections from one address, which may be a proxy. Default: 20,000. */
   readonly maxConnectionsPerAddress: number
   /**
-   * The same for connections on which no caller has authenticated yet. The oldest makes room for a new one. Default:
-   * 2,000.
+   * The same for connections on which no caller has authenticated yet. The oldest is closed to make room for a new one.
+   * Default: 2,000.
    */
   readonly maxUnidentifiedPerAddress: number
   /** How long a connection on which no caller has authenticated yet may be idle. Default: 5,000. */
@@ -23,13 +26,13 @@ export interface LimitOptions {
   readonly headersTimeoutMs: number
   /** How long a request may take to arrive, including its body. Default: 30,000. */
   readonly requestTimeoutMs: number
-  /** How long a response may be unread before the connection is closed. Default: 60,000. */
+  /** How long a response may remain unread before the connection is closed. Default: 60,000. */
   readonly answerTimeoutMs: number
   /** Campaigns in the queues at once, of all subjects. Default: 20,000. */
   readonly maxWaiting: number
   /**
-   * Bytes of bodies that arrive at once, of all subjects. One authenticated subject may have a quarter of it. Bodies up
-   * to 8 KB do not count. Default: 64 MB.
+   * Bytes of request bodies in transit at once, of all subjects. One authenticated subject may have a quarter of this.
+   * Bodies up to 8 KB do not count. Default: 64 MB.
    */
   readonly maxBodyBytes: number
   /** The same for responses that are not read yet. Streams have their own limits. Default: 64 MB. */
@@ -43,11 +46,11 @@ export interface LimitOptions {
    */
   readonly requestsPerSecond: number
   /**
-   * Renewals and resignations of a subject per second. Each lease in a batch counts as one. If the body has more than
-   * 128 bytes for each, its size counts instead. Default: 50,000.
+   * Renewals and resignations of a subject per second. Each lease in a batch counts as one. If the body is longer than
+   * 128 bytes per lease, its size counts instead. Default: 50,000.
    */
   readonly renewalsPerSecond: number
-  /** Groups that campaigns of a subject create per hour, in bursts of up to as many. Default: 1,000. */
+  /** Groups that campaigns of a subject create per hour, in bursts of up to that number. Default: 1,000. */
   readonly newGroupsPerHour: number
   /**
    * The approximate memory for the groups of a subject, in bytes: at least 1 KB each, with their metadata and
@@ -60,7 +63,7 @@ export interface LimitOptions {
   readonly watchesPerSubject: number
   /**
    * Events per second that are delivered to watches of a subject, or caused by its renewals, in bursts of up to twice
-   * as many. Beyond that, streams get changes later and renewals not at all. Default: 10,000.
+   * as many. Beyond that, streams get changes late and no renewals. Default: 10,000.
    */
   readonly deliveriesPerSecond: number
   /** Campaigns of a subject in the queues at once. Default: 2,000. */

@@ -1,16 +1,16 @@
 import { clientNetwork } from '@tenure/internal/client-network'
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from 'tenure'
-import { ServiceError } from '../errors.ts'
-import type { Caller } from '../groups/groups.ts'
-import { Budget, Places, Turns } from './budgets.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { Caller } from '../groups/port.ts'
+import { TokenBuckets, SubjectSlots, Turns } from '../common/budgets.ts'
 import type { LimitOptions } from './limit-options.ts'
 
-/** Counted separately from other requests, so that no leader is lost because its subject campaigns too much. */
+/** The routes that are counted separately, so that no leader loses its lease because its subject campaigns too much. */
 const renewing = new Set(['/v1/groups/:group_id/renew', '/v1/groups/:group_id/resign', '/v1/renew'])
 
 const groupsPerRequest = 10
-/** A body is charged by its size, before it is parsed. */
+/** How many bytes of a body count as one renewal, or as one request. A body is charged before it is parsed. */
 const bytesPerRenewal = 128
 const bytesPerRequest = 4096
 /** Up to this size a body costs no more than its connection. */
@@ -18,39 +18,39 @@ const smallBodyBytes = 8192
 const groupsPerWatch = 50
 /** A change of leadership counts as one more request for each hundred watchers that receive it, up to a limit. */
 const watchersPerRequest = 100
-const mostCaused = 20
+const maxChangeCharge = 20
 
-/** Each watched group takes memory, so a watch of many counts as several. */
+/** Returns how many watches a watch of this many groups counts as. Each watched group takes memory. */
 export function watchWeight(groups: number): number {
   return Math.ceil(groups / groupsPerWatch)
 }
 
-/** Counts what each subject does, and rejects what exceeds its limits. */
+/** Counts the requests of each subject, and rejects those that exceed its limits. */
 export class Limits {
   readonly options: LimitOptions
-  readonly #requests: Budget
-  readonly #renewals: Budget
-  readonly #newGroups: Budget
-  readonly #deliveries: Budget
-  readonly #watches: Places
-  readonly #waiting: Places
-  readonly #bodies: Places
-  readonly #answers: Places
+  readonly #requests: TokenBuckets
+  readonly #renewals: TokenBuckets
+  readonly #newGroups: TokenBuckets
+  readonly #deliveries: TokenBuckets
+  readonly #watches: SubjectSlots
+  readonly #waiting: SubjectSlots
+  readonly #bodies: SubjectSlots
+  readonly #answers: SubjectSlots
   readonly #turns = new Turns()
   readonly #clock: Clock
   readonly #authenticated: boolean
 
   constructor(options: LimitOptions, { clock, authenticated }: { clock: Clock; authenticated: boolean }) {
     this.options = options
-    this.#requests = new Budget(options.requestsPerSecond / 1e3, 2 * options.requestsPerSecond)
-    this.#renewals = new Budget(options.renewalsPerSecond / 1e3, 2 * options.renewalsPerSecond)
-    this.#newGroups = new Budget(options.newGroupsPerHour / 3.6e6, options.newGroupsPerHour)
-    this.#deliveries = new Budget(options.deliveriesPerSecond / 1e3, 2 * options.deliveriesPerSecond)
-    this.#watches = new Places(options.watchesPerSubject, Infinity)
-    this.#waiting = new Places(options.waitingPerSubject, options.maxWaiting)
-    const places = (most: number) => new Places(authenticated ? Math.ceil(most / 4) : 0, most)
-    this.#bodies = places(options.maxBodyBytes)
-    this.#answers = places(options.maxAnswerBytes)
+    this.#requests = new TokenBuckets(options.requestsPerSecond / 1e3, 2 * options.requestsPerSecond)
+    this.#renewals = new TokenBuckets(options.renewalsPerSecond / 1e3, 2 * options.renewalsPerSecond)
+    this.#newGroups = new TokenBuckets(options.newGroupsPerHour / 3.6e6, options.newGroupsPerHour)
+    this.#deliveries = new TokenBuckets(options.deliveriesPerSecond / 1e3, 2 * options.deliveriesPerSecond)
+    this.#watches = new SubjectSlots(options.watchesPerSubject, Infinity)
+    this.#waiting = new SubjectSlots(options.waitingPerSubject, options.maxWaiting)
+    const slots = (most: number) => new SubjectSlots(authenticated ? Math.ceil(most / 4) : 0, most)
+    this.#bodies = slots(options.maxBodyBytes)
+    this.#answers = slots(options.maxAnswerBytes)
     this.#clock = clock
     this.#authenticated = authenticated
   }
@@ -64,7 +64,7 @@ export class Limits {
    * Reserves room for a body of this many bytes. Returns a function that frees it, or undefined if the body needs none.
    * A body that never arrives completely takes memory until its timeout.
    */
-  arriving(request: FastifyRequest, bytes: number): (() => void) | undefined {
+  reserveBody(request: FastifyRequest, bytes: number): (() => void) | undefined {
     return bytes <= smallBodyBytes ? undefined : this.#enter(this.#bodies, request, bytes, 'bytes at once', 1_000)
   }
 
@@ -72,11 +72,11 @@ export class Limits {
    * Reserves room for a response of this many bytes. Returns a function that frees it once the response is read, or
    * undefined if it needs none.
    */
-  answering(request: FastifyRequest, bytes: number): (() => void) | undefined {
+  reserveResponse(request: FastifyRequest, bytes: number): (() => void) | undefined {
     return bytes <= smallBodyBytes ? undefined : this.#enter(this.#answers, request, bytes, 'answers unread', 1_000)
   }
 
-  /** Charges a body that has arrived. The request has already paid for a small one. */
+  /** Charges for a body that has arrived. The request has already paid for a small one. */
   body(request: FastifyRequest, bytes: number): void {
     const [budget, bytesEach] = isRenewing(request)
       ? [this.#renewals, bytesPerRenewal]
@@ -91,7 +91,7 @@ export class Limits {
     return this.#turns.take(this.subjectOf(request), begin)
   }
 
-  /** Charges the groups that one request asks about. The request has already paid for the first ten. */
+  /** Charges for the groups that a request asks about. The request itself has already paid for the first ten. */
   groups(request: FastifyRequest, count: number): void {
     this.#take(this.#requests, request, Math.ceil(count / groupsPerRequest) - 1, 'requests', 1)
   }
@@ -101,38 +101,38 @@ export class Limits {
     this.#charge(this.#requests, subject, units - paid, 'requests', paid)
   }
 
-  /** Charges a response of this many bytes before it is made. Each 4 KB count as a request. */
-  making(request: FastifyRequest, bytes: number): void {
+  /** Charges for a response of this many bytes before it is made. Each 4 KB count as a request. */
+  chargeResponse(request: FastifyRequest, bytes: number): void {
     this.work(this.subjectOf(request), Math.ceil(bytes / bytesPerRequest), 1)
   }
 
   /**
-   * Charges the response of a poll of this many groups. Its size is known only afterwards, so the poll is not rejected
-   * for it.
+   * Charges for the response to a poll of this many groups. Its size is known only afterwards, so the poll is not
+   * rejected for it.
    */
-  made(request: FastifyRequest, groups: number, bytes: number): void {
+  chargePoll(request: FastifyRequest, groups: number, bytes: number): void {
     const weight = Math.ceil(bytes / bytesPerRequest) - Math.ceil(groups / groupsPerRequest)
     if (weight <= 0 || !this.#requests.isLimited) return
     this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
   }
 
   /**
-   * Charges the groups that a request skipped. Their number is known only afterwards, so the request is not rejected
-   * for it. They are charged by the thousand, because the price must not reveal how many groups others have.
+   * Charges for the groups that a request skipped. Their number is known only afterwards, so the request is not
+   * rejected for it. They are charged by the thousand, because the price must not reveal how many groups others have.
    */
-  passedOver(request: FastifyRequest, count: number): void {
+  chargeSkipped(request: FastifyRequest, count: number): void {
     const weight = Math.floor(count / 1_000) * 10
     if (weight === 0 || !this.#requests.isLimited) return
     this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
   }
 
-  /** Charges the leases of a batch that its size has not paid for yet. */
+  /** Charges for the leases of a batch that the size of its body has not paid for yet. */
   batch(request: FastifyRequest, leases: number, bytes: number): void {
     const paid = Math.max(1, Math.ceil(bytes / bytesPerRenewal))
     this.#take(this.#renewals, request, leases - paid, 'renewals', paid)
   }
 
-  /** Whether it matters which subject a group belongs to. */
+  /** Whether the owner of a group matters. */
   get countsGroups(): boolean {
     return this.#newGroups.isLimited || this.options.groupBytesPerSubject > 0
   }
@@ -155,22 +155,24 @@ export class Limits {
     this.#charge(this.#newGroups, subject, 1, 'new groups')
   }
 
-  /** Charges a subject for deliveries. Returns false if its budget is used up, and charges nothing then. */
+  /** Charges a subject for deliveries. Returns false, and charges nothing, if its budget is used up. */
   deliver(subject: string, count: number): boolean {
     return this.deliverLate(subject, count) === 0
   }
 
-  /** The same for late deliveries. Returns how long to wait first, or 0 if the subject was charged. */
+  /**
+   * The same for late deliveries. Returns 0 if the subject was charged, otherwise how long to wait before trying again.
+   */
   deliverLate(subject: string, count: number): number {
     return this.#deliveries.isLimited ? this.#deliveries.take(subject, count, this.#clock.monotonicMs()) : 0
   }
 
   /**
-   * Charges a change of leadership that this many watchers receive. Nobody may make a leader pay much for the watches
-   * of others, so the price has a limit, and it never leads to the rejection of a renewal or a resignation.
+   * Charges for a change of leadership that this many watchers receive. The price has a limit, so that nobody can make
+   * a leader pay much for the watches of others. It never causes a renewal or a resignation to be rejected.
    */
-  causes(request: FastifyRequest, watchers: number): void {
-    const weight = Math.min(Math.ceil(watchers / watchersPerRequest), mostCaused)
+  chargeChange(request: FastifyRequest, watchers: number): void {
+    const weight = Math.min(Math.ceil(watchers / watchersPerRequest), maxChangeCharge)
     if (weight === 0 || !this.#requests.isLimited) return
     this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
   }
@@ -190,18 +192,18 @@ export class Limits {
     return holding(this.#enter(this.#waiting, request, 1, 'campaigns that wait', 5_000), run)
   }
 
-  #take(budget: Budget, request: FastifyRequest, weight: number, what: string, paid = 0): void {
+  #take(budget: TokenBuckets, request: FastifyRequest, weight: number, what: string, paid = 0): void {
     this.#charge(budget, this.subjectOf(request), weight, what, paid)
   }
 
-  #charge(budget: Budget, subject: string, weight: number, what: string, paid = 0): void {
+  #charge(budget: TokenBuckets, subject: string, weight: number, what: string, paid = 0): void {
     if (weight <= 0 || !budget.isLimited) return
     const waitMs = budget.take(subject, weight, this.#clock.monotonicMs(), paid)
     if (waitMs > 0) throw tooMany(what, waitMs)
   }
 
-  #enter(places: Places, request: FastifyRequest, weight: number, what: string, retryAfterMs: number): () => void {
-    const leave = places.enter(this.subjectOf(request), weight)
+  #enter(slots: SubjectSlots, request: FastifyRequest, weight: number, what: string, retryAfterMs: number): () => void {
+    const leave = slots.enter(this.subjectOf(request), weight)
     if (!leave) throw tooMany(what, retryAfterMs)
     return leave
   }

@@ -1,10 +1,10 @@
 import swagger from '@fastify/swagger'
-import { open } from '../auth/access.ts'
-import { shared } from './schemas/common.ts'
-import { failures } from './schemas/failures.ts'
+import { openAccess } from '../auth/access.ts'
+import { shared } from '../schemas/common.ts'
+import { failures } from '../schemas/failures.ts'
 import type { App, Service } from './service.ts'
 
-/** From OpenAPI 3.1. The types only know 3.0. */
+/** This is part of OpenAPI 3.1, but the types only know 3.0. */
 const mutualTls = {
   type: 'mutualTLS',
   description: 'A client certificate whose subject alternative name identifies the node.',
@@ -36,9 +36,9 @@ export async function describeApi(app: App, { authenticator }: Service): Promise
         },
       },
       // Without authentication every process on this machine may do everything.
-      security: authenticator === open ? [] : [{ token: [] }, { certificate: [] }],
+      security: authenticator === openAccess ? [] : [{ token: [] }, { certificate: [] }],
     },
-    // Not in the routes' own schemas: compiling them there would take a second at every start.
+    // The failures are not in the routes' own schemas, because compiling them there would take a second at every start.
     transform: ({ schema, url, route }) => ({
       schema: {
         ...schema,

@@ -1,28 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FairQueue, Lane } from '../fair-queue.ts'
-import { refuseBusy } from './failures.ts'
+import type { FairQueue, Lane } from '../common/fair-queue.ts'
+import { refuseBusy } from './error-responses.ts'
 import { SocketIntake } from './socket-intake.ts'
 
-/** Clients may send the next request before they have a response, up to this many on one connection. */
-const mostUnanswered = 256
+/** Clients may send further requests before they receive a response, up to this many on one connection. */
+const maxUnanswered = 256
 /** A connection with this many waiting requests is not read until all of them have begun. */
 const holdAt = 8
-/** The price for parsing the requests that arrive at once when a connection is read again. */
+/** The price of parsing the requests that arrive at once when reading from a connection resumes. */
 const readMs = 1
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-interface Line {
+interface PipelinedConnection {
   readonly waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[]
   /** Unanswered requests, including those that wait. */
   unanswered: number
-  /** Whether one of its requests is in the fair queue. */
+  /** Whether one of the connection's requests is in the fair queue. */
   isQueued: boolean
-  /** The turn in which its last request began. */
+  /** The turn in which the connection's last request began. */
   turn: number | undefined
   readonly intake: SocketIntake
-  /** Whether it has sent too many requests at once. Then nothing more is taken from it. */
+  /** Whether the connection has sent too many requests at once. If so, no more requests are accepted from it. */
   isOver: boolean
 }
 
@@ -37,7 +37,7 @@ interface Line {
 export class RequestGate {
   readonly #queue: FairQueue
   readonly #laneOf: (request: IncomingMessage) => Lane
-  readonly #lines = new WeakMap<Socket, Line>()
+  readonly #lines = new WeakMap<Socket, PipelinedConnection>()
   #handle: Handler = () => {}
 
   constructor(queue: FairQueue, laneOf: (request: IncomingMessage) => Lane) {
@@ -51,12 +51,12 @@ export class RequestGate {
     return (request, response) => this.#take(request, response)
   }
 
-  /** Takes a new connection, before anything was read from it. */
+  /** Attaches to a new connection, before anything is read from it. */
   meet(socket: Socket): void {
     this.#lineOf(socket).intake.attach()
   }
 
-  #lineOf(socket: Socket): Line {
+  #lineOf(socket: Socket): PipelinedConnection {
     const line = this.#lines.get(socket) ?? newLine(socket)
     this.#lines.set(socket, line)
     return line
@@ -69,9 +69,9 @@ export class RequestGate {
     if (line.isOver) return line.intake.hold()
     line.unanswered += 1
     response.once('close', () => (line.unanswered -= 1))
-    if (line.unanswered > mostUnanswered) {
+    if (line.unanswered > maxUnanswered) {
       end(line)
-      // It is sent after the responses to the previous requests, and closes the connection.
+      // This response is sent after those to the previous requests, and closes the connection.
       return refuseBusy(response, 'Too many requests at once on one connection.')
     }
     const isSecond = line.turn === this.#queue.turn
@@ -80,13 +80,17 @@ export class RequestGate {
     if (line.waiting.length >= holdAt) line.intake.hold()
   }
 
-  #begin(line: Line, { request, response }: Line['waiting'][number], how: 'run' | 'runLater'): void {
+  #begin(
+    line: PipelinedConnection,
+    { request, response }: PipelinedConnection['waiting'][number],
+    how: 'run' | 'runLater',
+  ): void {
     line.isQueued = true
     const lane = this.#laneOf(request)
     const work = () => {
       line.isQueued = false
       line.turn = this.#queue.turn
-      // If the connection is closed, nobody waits for the response.
+      // If the connection is closed, nobody is waiting for the response.
       if (!request.socket.destroyed) this.#handle(request, response)
       this.#goOn(line, request.socket, lane)
     }
@@ -97,16 +101,16 @@ export class RequestGate {
     refuseBusy(response, 'Too many requests at once.')
   }
 
-  #goOn(line: Line, socket: Socket, lane: Lane): void {
+  #goOn(line: PipelinedConnection, socket: Socket, lane: Lane): void {
     if (socket.destroyed) line.waiting.length = 0
     const next = line.waiting.shift()
     if (next) return this.#begin(line, next, 'runLater')
     // The connection is closed with its last response.
     if (line.isOver) return line.intake.hold()
-    // The next packets of many connections may arrive in one turn, and each of them is parsed at once.
+    // In one turn, the next packets of many connections may arrive, and each packet is parsed at once.
     if (this.#queue.isBusy(lane)) line.intake.hold()
     if (!line.intake.isHeld) return
-    // Reading waits for its turn too, because the data that has arrived meanwhile is parsed at once.
+    // Reading also waits for its turn, because the data that has arrived meanwhile is parsed at once.
     const read = () => {
       this.#queue.charge(lane, readMs)
       if (!line.isOver) line.intake.release()
@@ -115,13 +119,15 @@ export class RequestGate {
   }
 }
 
-/** Takes nothing more from a connection. Reading stops at once, because every further request would stay in memory. */
-function end(line: Line): void {
+/**
+ * Accepts nothing more from a connection. Reading stops at once, because every further request would stay in memory.
+ */
+function end(line: PipelinedConnection): void {
   line.isOver = true
   line.intake.hold()
 }
 
-function newLine(socket: Socket): Line {
+function newLine(socket: Socket): PipelinedConnection {
   const intake = new SocketIntake(socket)
   return { waiting: [], unanswered: 0, isQueued: false, turn: undefined, intake, isOver: false }
 }

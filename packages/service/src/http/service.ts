@@ -5,14 +5,14 @@ import type { Clock } from 'tenure'
 import type { Authenticator, Identity } from '../auth/access.ts'
 import type { Revocations } from '../auth/revocations.ts'
 import type { Tls } from '../auth/tls.ts'
-import type { FairQueue } from '../fair-queue.ts'
+import type { FairQueue } from '../common/fair-queue.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import type { Readiness } from '../operation/readiness.ts'
-import type { Replicas } from '../operation/replicas.ts'
-import type { Groups, Policy } from '../groups/groups.ts'
+import type { Replicas } from '../replication/replica-views.ts'
+import type { Groups, Policy } from '../groups/port.ts'
 import type { Hub } from '../watch/hub.ts'
 import type { Presence } from '../watch/presence.ts'
-import type { Streams } from '../watch/streams.ts'
+import type { OpenResponses } from './watch/open-responses.ts'
 import type { Limits } from './limits.ts'
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>
@@ -27,27 +27,27 @@ declare module 'fastify' {
     bodyBytes: number
   }
   interface FastifyContextConfig {
-    /** Set for a method that a path does not have. */
+    /** Whether the path exists but does not support this method. */
     isRefused?: boolean
     /** Rejects callers that may not take part in any group. */
     takesPart?: boolean
-    /** With `takesPart`: also allows administrators, who may act by force. */
+    /** With `takesPart`: also allows administrators, who may use force. */
     administers?: boolean
-    /** The body is a batch of renewals. */
+    /** Whether the body is a batch of renewals. */
     isBatch?: boolean
     /** Statuses of failures that this route can have, in addition to those of all routes. */
     failures?: readonly number[]
   }
 }
 
-/** What the routes work with. */
+/** Everything that the routes need. */
 export interface Service {
   readonly state: Groups
-  /** The secret in the head of the storage. Every replica can open what is sealed with it, even after a restart. */
+  /** The secret in the storage's head. Every replica can open text that is sealed with it, even after a restart. */
   readonly secret: string
   readonly readiness: Readiness
   readonly replicas: Replicas
-  /** The health of the storage itself, as this replica reaches it. */
+  /** The health of the storage itself, as seen from this replica. */
   readonly storageHealth: Readiness
   readonly hub: Hub
   readonly clock: Clock
@@ -56,7 +56,7 @@ export interface Service {
   readonly revocations: Revocations
   /** The policy of groups without a definition. */
   readonly policy: Policy
-  readonly streams: Streams
+  readonly openResponses: OpenResponses
   readonly presence: Presence
   readonly limits: Limits
   /** Divides the event loop among the callers. */

@@ -1,15 +1,18 @@
 import type { Socket } from 'node:net'
 
-/** How many bytes are parsed at once. A request has a kilobyte with its token, but without one it may have 40 bytes. */
+/**
+ * How many bytes are parsed at once. A request with a token takes about a kilobyte, but one without a token may take
+ * only 40 bytes.
+ */
 const leastBytes = 1_024
 /** The same within a body. */
-const mostBytes = 8_192
+const maxBytes = 8_192
 
 /**
- * Feeds the data of a connection to Node's HTTP parser in slices, and feeds nothing while it is held.
+ * Feeds the data of a connection to Node's HTTP parser in slices, and pauses while the connection is held.
  *
- * Node reads 64 KB at once, and parses all of it in one step. That may be more than a thousand requests, each of which
- * takes memory and time before it can be refused, on as many connections as a client has opened.
+ * Node reads 64 KB at once, and parses all of it in one step. That may be more than a thousand requests on each
+ * connection that a client has opened, and each request takes memory and time before it can be refused.
  */
 export class SocketIntake {
   readonly #socket: Socket
@@ -35,7 +38,7 @@ export class SocketIntake {
       this.#pause()
       return socket
     }
-    // Node resumes a connection whenever it emits a body. The bodies of the waiting requests have all arrived.
+    // Node resumes a connection whenever it emits a body. The bodies of all waiting requests have already arrived.
     socket.resume = () => {
       this.#isPaused = false
       if (this.#rest && !this.#isHeld) process.nextTick(() => this.#goOn())
@@ -48,7 +51,7 @@ export class SocketIntake {
     return this.#isHeld
   }
 
-  /** Inserts itself between the connection and the parser. Call it before anything was read. */
+  /** Inserts itself between the connection and the parser. Call it before anything is read. */
   attach(): void {
     const [parse] = this.#socket.listeners('data')
     if (!parse) return
@@ -91,7 +94,7 @@ export class SocketIntake {
       this.#rest = rest.length > this.#sliceBytes ? rest.subarray(this.#sliceBytes) : undefined
       this.#hadRequest = false
       this.#parse?.(this.#rest ? rest.subarray(0, this.#sliceBytes) : rest)
-      this.#sliceBytes = this.#hadRequest ? leastBytes : Math.min(2 * this.#sliceBytes, mostBytes)
+      this.#sliceBytes = this.#hadRequest ? leastBytes : Math.min(2 * this.#sliceBytes, maxBytes)
     }
     this.#isParsing = false
   }

@@ -1,10 +1,10 @@
 import type { Metric } from 'prom-client'
 
-/** In seconds. Leases last from milliseconds to seconds, so differences matter in this range. */
+/** In seconds. Leases last from milliseconds to seconds, so the buckets are finest in that range. */
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 
 /** A histogram of durations for one set of labels. */
-export class Durations {
+export class DurationHistogram {
   readonly #counts = new Float64Array(bounds.length + 1)
   #sum = 0
 
@@ -37,10 +37,10 @@ interface Value {
 }
 
 /**
- * A metric that is computed when it is read. The counters and histograms of prom-client look up their labels again for
- * each event, which is a large part of the cost of a renewal.
+ * A metric that is computed when it is read. The counters and histograms of prom-client look up their labels for each
+ * event, which is a large part of the cost of a renewal.
  */
-export function figure(
+export function computedMetric(
   name: string,
   type: 'counter' | 'gauge' | 'histogram',
   help: string,

@@ -1,12 +1,12 @@
 import { fstatSync, openSync, writeSync, constants } from 'node:fs'
 import { isatty } from 'node:tty'
-import { systemClock } from '../clock.ts'
+import { systemClock } from '../common/clock.ts'
 
-/** The limit of the backlog for a slow reader. */
+/** The limit of the backlog while the reader is slow. */
 const longestBacklogBytes = 4 * 2 ** 20
-/** How long to wait before a slow reader is tried again. */
+/** How long to wait before retrying a slow reader. */
 const slowMs = 50
-/** How long to wait before a failed log is tried again. */
+/** How long to wait before retrying after a write to the log has failed. */
 const failedMs = 1_000
 
 interface Piece {
@@ -17,14 +17,14 @@ interface Piece {
 
 /**
  * Writes lines to a descriptor without blocking. A line that cannot be written is dropped and counted, because an
- * election must not wait for a log. Once writing works again, the first line reports how many were lost.
+ * election must not wait for a log. Once writing works again, the first line reports how many lines were lost.
  */
 export class LogOutput {
   readonly #descriptor: number
   readonly #reportOf: (lost: number) => string
   #waiting: Piece[] = []
   #waitingBytes = 0
-  /** How many bytes of the first waiting piece are written. */
+  /** How many bytes of the first waiting piece have been written. */
   #written = 0
   #endsInLine = true
   #unreported = 0
@@ -36,7 +36,7 @@ export class LogOutput {
     this.#reportOf = reportOf
   }
 
-  /** How many lines were lost so far. */
+  /** How many lines have been lost so far. */
   get lost(): number {
     return this.#lost
   }
@@ -112,13 +112,13 @@ export class LogOutput {
 export function errorDescriptor(): number {
   const descriptor = 2
   if (!isatty(descriptor)) {
-    // When Node creates its own stream, it makes a pipe or a socket non-blocking. A file needs nothing.
+    // Creating Node's own stream makes a pipe or a socket non-blocking. A file needs no such change.
     if (!fstatSync(descriptor).isFile()) void process.stderr
     return descriptor
   }
   try {
-    // The terminal is shared with other programs, so open it again instead of changing its flags. Ctrl-S would pause
-    // it, and must not pause elections.
+    // The terminal is shared with other programs, so open it again instead of changing its flags. Ctrl-S pauses the
+    // terminal, and must not pause elections.
     return openSync(`/dev/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
   } catch {
     return descriptor

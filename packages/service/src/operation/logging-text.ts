@@ -1,4 +1,4 @@
-interface Line {
+interface LogLine {
   readonly level: string
   readonly time: string
   readonly msg?: string
@@ -6,9 +6,9 @@ interface Line {
   readonly [field: string]: unknown
 }
 
-/** Formats a JSON line of the logger for people: time, level, message, and the rest as key=value. */
+/** Formats a JSON log line as readable text: time, level, message, and the other fields as key=value. */
 export function textLine(json: string): string {
-  const { level, time, msg = '', err, ...fields } = JSON.parse(json) as Line
+  const { level, time, msg = '', err, ...fields } = JSON.parse(json) as LogLine
   const rest = Object.entries(fields).map(([key, value]) => ` ${key}=${shown(value)}`)
   const lines = [`${time} ${level.toUpperCase().padEnd(5)} ${plain(msg)}${rest.join('')}`]
   if (err) lines.push(...(err.stack ?? err.message ?? '').split('\n').map((line) => `  ${plain(line)}`))
@@ -21,7 +21,7 @@ function shown(value: unknown): string {
   return /^[\w.:/@+-]+$/.test(value) ? value : plain(JSON.stringify(value))
 }
 
-/** Escapes control characters, which a terminal obeys, and characters that change the direction of the text. */
+/** Escapes characters that control the terminal and characters that change the direction of the text. */
 function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
     const number = character.codePointAt(0) ?? 0

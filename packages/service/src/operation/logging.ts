@@ -2,20 +2,20 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import { pino, stdTimeFunctions, type DestinationStream, type Logger, type LoggerOptions } from 'pino'
 import type { Clock } from 'tenure'
-import { checkOptions } from 'tenure/options'
+import { checkOptions } from 'tenure/internal'
 import type { Identity } from '../auth/access.ts'
-import type { ServiceError } from '../errors.ts'
-import type { Change } from '../watch/feed.ts'
-import { Budget } from '../http/budgets.ts'
+import type { ServiceError } from '../common/errors.ts'
+import type { GroupChange } from '../groups/port.ts'
+import { TokenBuckets } from '../common/budgets.ts'
 import { errorDescriptor, LogOutput } from './log-output.ts'
 import { textLine } from './logging-text.ts'
 
-/** How much is logged, from everything to nothing. */
+/** The log levels, from the most verbose to none. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 
 /**
- * Creates a logger for {@link startService}. It writes lines for people, or JSON, and never logs headers, tokens, or
- * metadata. The service never waits for it: lines that standard error cannot take are dropped, counted, and reported
+ * Creates a logger for {@link startService}. It writes plain text or JSON, and never logs headers, tokens, or metadata.
+ * The service never waits for it: lines that cannot be written to standard error are dropped, counted, and reported
  * later.
  *
  * @example
@@ -46,7 +46,7 @@ export function createLogger(options: {
 const outputs = new WeakMap<Logger, LogOutput>()
 
 /** Returns how many lines this logger lost, 0 for a logger that createLogger() did not make. */
-export function lostLines(logger: Logger): number {
+export function lostLogLines(logger: Logger): number {
   return outputs.get(logger)?.lost ?? 0
 }
 
@@ -80,8 +80,8 @@ function requestOf(request: FastifyRequest): unknown {
 }
 
 /**
- * Returns a function that names requests. It keeps a client's own request id if that is harmless in a log. Other ids
- * are random: a counter would show every caller how many requests the others send.
+ * Returns a function that assigns request ids. It keeps a client's own request id if that id is harmless in a log.
+ * Other ids are random, because a counter would show every caller how many requests the others send.
  */
 export function requestNames(newId: () => string): (request: Pick<IncomingMessage, 'headers'>) => string {
   return ({ headers }) => {
@@ -93,12 +93,10 @@ export function requestNames(newId: () => string): (request: Pick<IncomingMessag
 const termLines = { perSecond: 20, atOnce: 1_000 }
 const allTermLines = { perSecond: 200, atOnce: 10_000 }
 
-/**
- * Logs one line for each term that begins or ends, up to a rate limit per node and in total. Renewals are not logged.
- */
-export function logChanges(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (change: Change) => void {
-  const each = new Budget(termLines.perSecond / 1e3, termLines.atOnce)
-  const all = new Budget(allTermLines.perSecond / 1e3, allTermLines.atOnce)
+/** Logs one line for each term that begins or ends, rate-limited per node and in total. Renewals are not logged. */
+export function logChanges(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (change: GroupChange) => void {
+  const each = new TokenBuckets(termLines.perSecond / 1e3, termLines.atOnce)
+  const all = new TokenBuckets(allTermLines.perSecond / 1e3, allTermLines.atOnce)
   let untold = 0
   return ({ type, groupId: group, lease: { nodeId: node, term, ttlMs }, reason }) => {
     if (type === 'RENEWED') return
@@ -115,9 +113,9 @@ export function logChanges(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (
 }
 
 const windowMs = 10_000
-const mostPerWindow = 20
+const maxPerWindow = 20
 
-/** Logs failed requests, up to a rate limit: a client that sends many must not fill the disk. */
+/** Logs failed requests, rate-limited, so that a client that sends many of them cannot fill the disk. */
 export class RequestLog {
   readonly #logger: FastifyBaseLogger
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -135,7 +133,7 @@ export class RequestLog {
     if (level === undefined) return
     this.#beginWindow()
     this.#counts[level] += 1
-    if (this.#counts[level] > mostPerWindow) return
+    if (this.#counts[level] > maxPerWindow) return
     const { id: request_id, method, ip: from, routeOptions } = request
     // Null if the caller was not identified.
     const identity = request.identity as Identity | null
@@ -150,7 +148,7 @@ export class RequestLog {
     if (nowMs < this.#untilMs) return
     this.#untilMs = nowMs + windowMs
     for (const level of ['error', 'warn'] as const) {
-      const untold = this.#counts[level] - mostPerWindow
+      const untold = this.#counts[level] - maxPerWindow
       if (untold > 0) this.#logger[level]({ untold }, 'more of these were not logged')
       this.#counts[level] = 0
     }

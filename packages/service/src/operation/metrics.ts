@@ -1,12 +1,13 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { GroupFigures, ShownFigures } from '../groups/group-metrics.ts'
-import { version } from '../version.ts'
-import type { Change } from '../watch/feed.ts'
-import { Durations, figure } from './histogram.ts'
-import { largestLagMs, type ReplicasView } from './replicas.ts'
+import type { GroupMetricValues, GroupMetricsSnapshot } from '../groups/group-metrics.ts'
+import type { GroupChange } from '../groups/port.ts'
+import { DurationHistogram, computedMetric } from './histogram.ts'
+import { largestLagMs, type ReplicasView } from '../replication/replica-views.ts'
 
 /** Values that are computed when the metrics are read. */
 export interface Gauges {
+  /** The version of Tenure that is running. */
+  readonly version: string
   /** The shortest lease duration of groups without their own policy. */
   readonly minTtlMs: number
   groups(): number
@@ -20,26 +21,27 @@ export interface Gauges {
   waiting(): number
   /** Resolves to whether the store can write durably now. */
   storeHealthy(): Promise<boolean>
-  /** The replicas, as far as this replica knows them without asking another. */
+  /** The replicas that this replica knows without asking another one. */
   replicas(): ReplicasView
   lostLogLines(): number
   /**
    * Metrics of the groups that have their own series. The field is undefined if the operator named no groups. The
    * function returns undefined if this replica does not know them.
    */
-  readonly namedGroups?: (() => ShownFigures | undefined) | undefined
+  readonly namedGroups?: (() => GroupMetricsSnapshot | undefined) | undefined
 }
 
 /**
- * Metrics for Prometheus. Labels take only a few fixed values: never a node, and only groups that the operator named.
+ * Metrics for Prometheus. Labels have only a few fixed values. A label never names a node, and names only groups that
+ * the operator selected.
  */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #campaigns = { granted: 0, refused: 0 }
   readonly #renewals = { granted: 0, refused: 0 }
   readonly #ended = { expired: 0, resigned: 0, deleted: 0 }
-  readonly #requests = new Map<string, Map<number, Durations>>()
-  readonly #writes = new Durations()
+  readonly #requests = new Map<string, Map<number, DurationHistogram>>()
+  readonly #writes = new DurationHistogram()
   readonly #deliveries = { sent: 0, withheld: 0 }
   #grants = 0
   #slow = 0
@@ -48,9 +50,9 @@ export class Metrics {
   constructor(gauges: Gauges) {
     // Metrics of the process and its event loop, such as nodejs_eventloop_lag_seconds.
     collectDefaultMetrics({ register: this.#registry })
-    const build = [{ labels: { version }, value: 1 }]
+    const build = [{ labels: { version: gauges.version }, value: 1 }]
     this.#registry.registerMetric(
-      figure('tenure_build_info', 'gauge', 'The version of Tenure that is running.', () => build),
+      computedMetric('tenure_build_info', 'gauge', 'The version of Tenure that is running.', () => build),
     )
     this.#count('tenure_grants_total', 'Terms granted.', () => this.#grants)
     this.#countBy('tenure_campaigns_total', 'Campaigns, by result.', 'result', this.#campaigns)
@@ -84,7 +86,7 @@ export class Metrics {
     )
     const replicas = (value: (view: ReplicasView) => number) => () => {
       const view = gauges.replicas()
-      // A follower knows only of itself.
+      // A follower knows only its own values.
       return view.active ? value(view) : 0
     }
     this.#gauge(
@@ -114,12 +116,15 @@ export class Metrics {
     if (gauges.namedGroups) this.#groups(gauges.namedGroups)
   }
 
-  /** Without the values there are no series: the active replica has them, or none is active. */
-  #groups(figures: () => ShownFigures | undefined): void {
-    const each = (name: string, help: string, value: (group: GroupFigures) => number) => {
+  /**
+   * A replica without these values exports no such series. The active replica has the values, unless no replica is
+   * active.
+   */
+  #groups(figures: () => GroupMetricsSnapshot | undefined): void {
+    const each = (name: string, help: string, value: (group: GroupMetricValues) => number) => {
       const values = () =>
         figures()?.shown.map((group) => ({ labels: { group: group.groupId }, value: value(group) })) ?? []
-      this.#registry.registerMetric(figure(name, 'gauge', help, values))
+      this.#registry.registerMetric(computedMetric(name, 'gauge', help, values))
     }
     each('tenure_group_has_leader', 'Whether the group has a leader: 1 or 0.', ({ hasLeader }) => Number(hasLeader))
     each('tenure_group_term', 'The newest term of the group.', ({ term }) => term)
@@ -143,7 +148,7 @@ export class Metrics {
       return known ? [{ labels: {}, value: known.leftOut }] : []
     }
     const help = 'Groups selected for metrics that have none, because there are too many.'
-    this.#registry.registerMetric(figure('tenure_metrics_groups_left_out', 'gauge', help, leftOut))
+    this.#registry.registerMetric(computedMetric('tenure_metrics_groups_left_out', 'gauge', help, leftOut))
   }
 
   campaign(granted: boolean): void {
@@ -154,7 +159,7 @@ export class Metrics {
     this.#renewals[granted ? 'granted' : 'refused'] += count
   }
 
-  change({ type, reason = 'expired' }: Change): void {
+  change({ type, reason = 'expired' }: GroupChange): void {
     if (type === 'LEADER_CHANGED') this.#grants += 1
     if (type === 'LEADER_LOST') this.#ended[reason] += 1
   }
@@ -172,12 +177,12 @@ export class Metrics {
     else this.#failedWrites += 1
   }
 
-  /** `route` is one of the service's own route patterns, never a path from a request. */
+  /** `route` is one of the service's own route patterns, never the path of a request. */
   request(route: string, status: number, seconds: number): void {
     let statuses = this.#requests.get(route)
     if (!statuses) this.#requests.set(route, (statuses = new Map()))
     let durations = statuses.get(status)
-    if (!durations) statuses.set(status, (durations = new Durations()))
+    if (!durations) statuses.set(status, (durations = new DurationHistogram()))
     durations.add(seconds)
   }
 
@@ -186,19 +191,21 @@ export class Metrics {
   }
 
   #count(name: string, help: string, value: () => number): void {
-    this.#registry.registerMetric(figure(name, 'counter', help, () => [{ labels: {}, value: value() }]))
+    this.#registry.registerMetric(computedMetric(name, 'counter', help, () => [{ labels: {}, value: value() }]))
   }
 
   #countBy(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): void {
     const values = () => Object.entries(counts).map(([key, value]) => ({ labels: { [label]: key }, value }))
-    this.#registry.registerMetric(figure(name, 'counter', help, values))
+    this.#registry.registerMetric(computedMetric(name, 'counter', help, values))
   }
 
   #gauge(name: string, help: string, value: () => number | Promise<number>): void {
-    this.#registry.registerMetric(figure(name, 'gauge', help, async () => [{ labels: {}, value: await value() }]))
+    this.#registry.registerMetric(
+      computedMetric(name, 'gauge', help, async () => [{ labels: {}, value: await value() }]),
+    )
   }
 
-  #histogram(name: string, help: string, values: Parameters<typeof figure>[3]): void {
-    this.#registry.registerMetric(figure(name, 'histogram', help, values))
+  #histogram(name: string, help: string, values: Parameters<typeof computedMetric>[3]): void {
+    this.#registry.registerMetric(computedMetric(name, 'histogram', help, values))
   }
 }

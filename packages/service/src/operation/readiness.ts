@@ -1,14 +1,15 @@
+import { within } from '@tenure/internal/bound'
 import type { Clock } from 'tenure'
-import type { Groups } from '../groups/groups.ts'
+import type { Groups } from '../groups/port.ts'
 
 const freshMs = 1_000
 /** How long a metrics request waits for the store. */
-const patienceMs = 2_000
+const checkTimeoutMs = 2_000
 
 type Checked = Pick<Groups, 'check'>
 
 /**
- * Whether the service can work. Anyone may ask, and each check is a write to the disk, so there is at most one per
+ * Whether the service works. Anyone may ask, and each check writes to the disk, so there is at most one check per
  * second.
  */
 export class Readiness {
@@ -32,15 +33,13 @@ export class Readiness {
     return look.result
   }
 
-  /** Resolves to whether the check succeeds in time: a store that does not answer is not healthy either. */
+  /** Resolves to whether the check succeeds in time. A store that does not answer is not healthy. */
   isHealthy(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const timer = this.#clock.setTimer(patienceMs, () => resolve(false), { background: true })
-      const answer = (isHealthy: boolean) => () => {
-        timer.cancel()
-        resolve(isHealthy)
-      }
-      this.check().then(answer(true), answer(false))
-    })
+    const late = () => new Error('The check has not succeeded in time.')
+    const deadline = { clock: this.#clock, timeoutMs: checkTimeoutMs, late, background: true }
+    return within(undefined, deadline, this.check()).then(
+      () => true,
+      () => false,
+    )
   }
 }

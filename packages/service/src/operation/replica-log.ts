@@ -10,7 +10,10 @@ export function logReplica(logger: Logger): (event: ReplicaEvent) => void {
       case 'elected':
         return logger.info({ term }, 'this replica is taking over')
       case 'serving':
-        return logger.info({ term, tookMs: Math.round(event.tookMs) }, 'this replica is active')
+        return logger.info(
+          { term, tookMs: Math.round(event.tookMs), fromCopy: event.fromCopy },
+          'this replica is active',
+        )
       case 'tail-lost': {
         const text =
           'the storage has lost confirmed data: terms are skipped in every group, and nothing is granted for the longest lease'
@@ -32,7 +35,7 @@ const everyMs = 60_000
 /**
  * Returns a function that logs problems with the storage or with the active replica, each kind at most once a minute.
  */
-export function logTrouble(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (error: unknown) => void {
+export function logReplicaErrors(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (error: unknown) => void {
   const toldAtMs = new Map<string, number>()
   return (error) => {
     const { code = '', message = String(error) } = (error ?? {}) as { code?: string; message?: string }

@@ -1,62 +1,65 @@
 import { setMaxListeners } from 'node:events'
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
-import { ServiceError } from '../errors.ts'
-import type { Caller, MaybePromise } from '../groups/groups.ts'
-import { Places as Room } from '../http/budgets.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { Caller, MaybePromise } from '../groups/port.ts'
+import { SubjectSlots as Room } from '../common/budgets.ts'
 import { PeerClient, PeerError, type PeerClientOptions } from './peer-client.ts'
-import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
-import { isSameReplica, type ActiveReplica, type ActiveReplicas } from './active-replica.ts'
-
-export type Here = ActiveReplica & { readonly kind: 'here' }
-export type Elsewhere = ActiveReplica & { readonly kind: 'elsewhere' }
+import type { AnswerOf, ArgsOf, PeerCallName } from './peer-calls.ts'
+import {
+  isSameActiveTerm,
+  type ActiveReplica,
+  type ActiveReplicaSource,
+  type LocalReplica,
+  type RemoteReplica,
+} from './active-replica.ts'
 
 export interface ActiveCallsOptions extends PeerClientOptions {
-  readonly places: ActiveReplicas
+  readonly activeReplicas: ActiveReplicaSource
 }
 
 /** How a call is made on this replica, and whether it may be repeated. */
-export interface ActiveCall<Name extends VerbName> {
-  here(place: Here): MaybePromise<AnswerOf<Name>>
-  /** Whether it does no harm if it is carried out twice. */
+export interface ActiveCall<Name extends PeerCallName> {
+  runLocally(activeReplica: LocalReplica): MaybePromise<AnswerOf<Name>>
+  /** Whether carrying out the call twice does no harm. */
   readonly isRepeatable: boolean
   /** Called before the call is repeated although it may have been carried out. */
   onRepeat?(): void
-  /** How long the caller waits, in addition to the time that a call takes. */
+  /** How long the caller wants to wait, in addition to the duration of the call itself. */
   readonly waitMs?: number
   readonly signal?: AbortSignal
 }
 
 /** How long a call is held while no replica is active, unless its caller waits for longer anyway. */
 const holdMs = 2_000
-/** How long a call may take, in addition to what its caller wants to wait. */
+/** How long a call may take, in addition to the time that its caller wants to wait. */
 const callMs = 10_000
 const retryMs = 100
 const soonMs = 1_000
 
 /**
- * How many calls may be held or forwarded at once, for one subject and in total. Each keeps its request in memory, and
- * none is answered while the active replica stalls or is replaced.
+ * How many calls may be held or forwarded at once, for one subject and in total. Each of these calls keeps its request
+ * in memory, and none is answered while the active replica stalls or is replaced.
  */
-const mostPerSubject = 8_192
-const mostInAll = 50_000
+const maxPerSubject = 8_192
+const maxInAll = 50_000
 
-/** Makes each call where the groups are: on this replica while it is active, otherwise on the active replica. */
+/** Makes each call on the active replica, which may be this one. */
 export class ActiveCalls {
   readonly #options: ActiveCallsOptions
-  readonly #places: ActiveReplicas
+  readonly #activeReplicas: ActiveReplicaSource
   readonly #clock: Clock
   readonly #closed = new AbortController()
-  readonly #room = new Room(mostPerSubject, mostInAll)
-  /** Campaigns may wait for a minute. They must not take the room that renewals need. */
-  readonly #campaignRoom = new Room(mostPerSubject, mostInAll)
-  #link: PeerClient | undefined
+  readonly #room = new Room(maxPerSubject, maxInAll)
+  /** Campaigns may wait for a minute. They must not take slots that renewals need. */
+  readonly #campaignRoom = new Room(maxPerSubject, maxInAll)
+  #client: PeerClient | undefined
 
   constructor(options: ActiveCallsOptions) {
     this.#options = options
-    this.#places = options.places
+    this.#activeReplicas = options.activeReplicas
     this.#clock = options.clock
-    // Every held call listens to it.
+    // Every held call listens to this signal.
     setMaxListeners(0, this.#closed.signal)
   }
 
@@ -66,58 +69,58 @@ export class ActiveCalls {
   }
 
   start(): void {
-    void this.#leaveFormerPlaces()
+    void this.#leaveFormerTerms()
   }
 
   close(): void {
     this.#closed.abort()
-    this.#link?.close()
+    this.#client?.close()
   }
 
   /** Moves calls that wait at a replica that is no longer active to the next one. */
-  async #leaveFormerPlaces(): Promise<void> {
+  async #leaveFormerTerms(): Promise<void> {
     const { signal } = this.#closed
-    let known = this.#places.now()
+    let known = this.#activeReplicas.now()
     while (!signal.aborted) {
-      await this.#places.changed(known, signal)
-      const place = this.#places.now()
-      // While no active replica is known, the former one may still be active.
-      if (place.kind !== 'nowhere' && !isSameReplica(place, known)) this.#leave(place)
-      known = place
+      await this.#activeReplicas.changed(known, signal)
+      const activeReplica = this.#activeReplicas.now()
+      // While no active replica is known, the last known one might still be active.
+      if (activeReplica.kind !== 'unknown' && !isSameActiveTerm(activeReplica, known)) this.#leave(activeReplica)
+      known = activeReplica
     }
   }
 
-  #leave(place: ActiveReplica): void {
-    const isThere = place.kind === 'elsewhere' && this.#link?.address === place.address
-    if (!isThere) this.#link?.close('Another replica is active.')
+  #leave(activeReplica: ActiveReplica): void {
+    const isThere = activeReplica.kind === 'remote' && this.#client?.address === activeReplica.address
+    if (!isThere) this.#client?.close('Another replica is active.')
   }
 
   /**
-   * Answers synchronously if this replica is active and there is nothing to wait for, because there are many renewals.
-   * `caller` is undefined for a call that this replica makes for itself.
+   * Answers synchronously if this replica is active and there is nothing to wait for, which keeps frequent renewals
+   * cheap. `caller` is undefined for a call that this replica makes for itself.
    */
-  ask<Name extends VerbName>(
+  ask<Name extends PeerCallName>(
     verb: Name,
     args: ArgsOf<Name>,
     call: ActiveCall<Name>,
     caller: Caller | undefined,
   ): MaybePromise<AnswerOf<Name>> {
-    const place = this.#places.now()
-    if (place.kind !== 'here') return this.#passOn(verb, args, call, caller)
+    const activeReplica = this.#activeReplicas.now()
+    if (activeReplica.kind !== 'local') return this.#forward(verb, args, call, caller)
     const failed = (error: unknown) => {
-      if (!this.#mayRepeat(call, place, error)) throw error
+      if (!this.#mayRepeat(call, activeReplica, error)) throw error
       call.onRepeat?.()
-      return this.#passOn(verb, args, call, caller)
+      return this.#forward(verb, args, call, caller)
     }
     try {
-      const answer = call.here(place)
+      const answer = call.runLocally(activeReplica)
       return answer instanceof Promise ? answer.catch(failed) : answer
     } catch (error) {
       return failed(error)
     }
   }
 
-  async #passOn<Name extends VerbName>(
+  async #forward<Name extends PeerCallName>(
     verb: Name,
     args: ArgsOf<Name>,
     call: ActiveCall<Name>,
@@ -133,72 +136,77 @@ export class ActiveCalls {
     }
   }
 
-  /** Repeats the call until it is answered, or there was no active replica for too long. */
-  async #askAgain<Name extends VerbName>(
+  /** Repeats the call until it is answered, or there has been no active replica for too long. */
+  async #askAgain<Name extends PeerCallName>(
     verb: Name,
     args: ArgsOf<Name>,
     call: ActiveCall<Name>,
     caller: Caller | undefined,
   ): Promise<AnswerOf<Name>> {
     const untilMs = this.#clock.monotonicMs() + callMs + (call.waitMs ?? 0)
-    // After a crash of the active replica, an election takes longer than a call is held. A campaign keeps what is left
-    // of its wait, but loses its position in the queue.
+    // Electing a new active replica after a crash takes longer than `holdMs`, so a campaign is held for its full wait.
+    // It loses its position in the queue.
     const hold = () => this.#clock.monotonicMs() + Math.max(holdMs, call.waitMs ?? 0)
     let heldUntilMs = hold()
     for (;;) {
-      const place = this.#places.now()
+      const activeReplica = this.#activeReplicas.now()
       try {
-        if (place.kind === 'here') return await call.here(place)
-        if (place.kind === 'elsewhere') {
+        if (activeReplica.kind === 'local') return await call.runLocally(activeReplica)
+        if (activeReplica.kind === 'remote') {
           const deadlineMs = untilMs - this.#clock.monotonicMs()
-          const link = this.linkTo(place)
-          return await link.call(verb, args, { deadlineMs, signal: call.signal, caller })
+          const client = this.clientFor(activeReplica)
+          return await client.call(verb, args, { deadlineMs, signal: call.signal, caller })
         }
       } catch (error) {
-        if (!this.#mayRepeat(call, place, error)) {
+        if (!this.#mayRepeat(call, activeReplica, error)) {
           throw error instanceof PeerError ? unknownOutcome(error.message, error) : error
         }
         const mayBeDone = !(error instanceof PeerError) || error.mayBeDone
         if (mayBeDone) call.onRepeat?.()
-        // The active replica took the call and was then replaced, so the hold starts only now.
+        // The active replica took the call and was then replaced, so the time limit of the hold starts only now.
         if (error instanceof PeerError && mayBeDone) heldUntilMs = hold()
       }
-      await this.#hold(place, Math.min(heldUntilMs, untilMs), call.signal)
+      await this.#hold(activeReplica, Math.min(heldUntilMs, untilMs), call.signal)
     }
   }
 
-  #mayRepeat(call: Pick<ActiveCall<VerbName>, 'isRepeatable'>, place: ActiveReplica, error: unknown): boolean {
+  #mayRepeat(
+    call: Pick<ActiveCall<PeerCallName>, 'isRepeatable'>,
+    activeReplica: ActiveReplica,
+    error: unknown,
+  ): boolean {
     if (this.#closed.signal.aborted) return false
     if (error instanceof PeerError) return call.isRepeatable || !error.mayBeDone
-    // The error is from this replica, which was active. A failure because it no longer is says nothing about the call.
-    const isOver = place.kind === 'here' && !isSameReplica(this.#places.now(), place)
+    // The error is from this replica, which was active. If the call failed because this replica is no longer active,
+    // the error says nothing about the call.
+    const isOver = activeReplica.kind === 'local' && !isSameActiveTerm(this.#activeReplicas.now(), activeReplica)
     return call.isRepeatable && isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE'
   }
 
   /** Waits until another replica is active, or the same one may be reachable again. */
-  async #hold(place: ActiveReplica, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
+  async #hold(activeReplica: ActiveReplica, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
     const leftMs = untilMs - this.#clock.monotonicMs()
-    if (leftMs <= 0 || this.#closed.signal.aborted || signal?.aborted) throw nobody()
+    if (leftMs <= 0 || this.#closed.signal.aborted || signal?.aborted) throw noActiveReplica()
     const over = new AbortController()
     const end = () => over.abort()
     const signals = [this.#closed.signal, ...(signal ? [signal] : [])]
     for (const each of signals) each.addEventListener('abort', end)
-    void this.#places.changed(place, over.signal).then(end)
-    await pause(this.#clock, place.kind === 'nowhere' ? leftMs : Math.min(leftMs, retryMs), over.signal)
+    void this.#activeReplicas.changed(activeReplica, over.signal).then(end)
+    await pause(this.#clock, activeReplica.kind === 'unknown' ? leftMs : Math.min(leftMs, retryMs), over.signal)
     for (const each of signals) each.removeEventListener('abort', end)
     end()
   }
 
   /** Returns the one connection to the active replica. */
-  linkTo({ address }: Elsewhere): PeerClient {
-    if (this.#link?.address === address && !this.#link.isClosed) return this.#link
-    this.#link?.close()
-    this.#link = new PeerClient(address, this.#options)
-    return this.#link
+  clientFor({ address }: RemoteReplica): PeerClient {
+    if (this.#client?.address === address && !this.#client.isClosed) return this.#client
+    this.#client?.close()
+    this.#client = new PeerClient(address, this.#options)
+    return this.#client
   }
 }
 
-export function nobody(message = 'No replica of this service is active. Retry the request.'): ServiceError {
+export function noActiveReplica(message = 'No replica of this service is active. Retry the request.'): ServiceError {
   return new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: soonMs } })
 }
 

@@ -1,14 +1,24 @@
 import type { LocalGroups } from '../groups/local-groups.ts'
 
-/**
- * The active replica, which answers for the groups, as far as this replica knows: this one, another one, or unknown.
- */
-export type ActiveReplica =
-  | { readonly kind: 'here'; readonly term: number; readonly groups: LocalGroups }
-  | { readonly kind: 'elsewhere'; readonly term: number; readonly address: string; readonly replica: string }
-  | { readonly kind: 'nowhere' }
+/** This replica is active. */
+export interface LocalReplica {
+  readonly kind: 'local'
+  readonly term: number
+  readonly groups: LocalGroups
+}
 
-export interface ActiveReplicas {
+/** Another replica is active. */
+export interface RemoteReplica {
+  readonly kind: 'remote'
+  readonly term: number
+  readonly address: string
+  readonly replica: string
+}
+
+/** The active replica, which answers for the groups, as known to this replica. */
+export type ActiveReplica = LocalReplica | RemoteReplica | { readonly kind: 'unknown' }
+
+export interface ActiveReplicaSource {
   /** Returns the same object as long as nothing has changed. */
   now(): ActiveReplica
   /** Resolves when `now()` differs from `known`, or when `signal` aborts. */
@@ -16,11 +26,11 @@ export interface ActiveReplicas {
 }
 
 /** No active replica is known. */
-export const nowhere: ActiveReplica = { kind: 'nowhere' }
+export const unknownReplica: ActiveReplica = { kind: 'unknown' }
 
-/** Returns whether both are the same term of the same replica. */
-export function isSameReplica(one: ActiveReplica, other: ActiveReplica): boolean {
-  if (one.kind === 'here') return other.kind === 'here' && one.groups === other.groups
-  if (one.kind === 'nowhere') return other.kind === 'nowhere'
-  return other.kind === 'elsewhere' && one.term === other.term && one.address === other.address
+/** Returns whether both values name the same term of the same replica. */
+export function isSameActiveTerm(one: ActiveReplica, other: ActiveReplica): boolean {
+  if (one.kind === 'local') return other.kind === 'local' && one.groups === other.groups
+  if (one.kind === 'unknown') return other.kind === 'unknown'
+  return other.kind === 'remote' && one.term === other.term && one.address === other.address
 }

@@ -1,18 +1,20 @@
 import { pause } from '@tenure/internal/pause'
 import type { Clock, Leadership } from 'tenure'
-import { nextTurn } from '../clock.ts'
-import { ServiceError } from '../errors.ts'
-import type { Authority } from '../groups/group-driver.ts'
+import { nextTurn } from '../common/clock.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { Authority, LoadedAtHead } from '../groups/group-driver.ts'
 import { LocalGroups, type LocalGroupsOptions } from '../groups/local-groups.ts'
+import { LoadedGroups } from '../groups/load-groups.ts'
 import { ServingClock } from '../groups/serving-clock.ts'
 import type { HeadChanges } from '../storage/appender.ts'
 import { Journal } from '../storage/journal.ts'
-import { isSameHead, type FoundGroup, type Storage, type StorageHead } from '../storage/storage.ts'
+import { isSameHead, type Loaded, type LoadedGroup, type Storage, type StorageHead } from '../storage/storage.ts'
 import { TermStorage } from './term-storage.ts'
 import type { ConfirmedHead } from './data-loss.ts'
+import type { WarmCopy } from './warm-copy.ts'
 
 /** Why a replica is no longer active. */
-export type EndOfActiveTerm = 'lost' | 'fenced' | 'superseded' | 'failed'
+export type ActiveTermEnd = 'lost' | 'fenced' | 'superseded' | 'failed'
 
 /** The options of {@link LocalGroups} that an active term does not set itself. */
 export type GroupsOptions = Omit<
@@ -23,6 +25,8 @@ export type GroupsOptions = Omit<
 /** The options of {@link ActiveTerm}. */
 export interface ActiveTermOptions {
   readonly storage: Storage
+  /** The copy that this replica kept as a follower. Undefined if it keeps none. */
+  readonly warmCopy?: WarmCopy | undefined
   readonly confirmed: ConfirmedHead
   readonly clock: Clock
   readonly groups: GroupsOptions
@@ -38,7 +42,7 @@ export interface ActiveTermOptions {
   onChange(phase: 'serving' | 'retired' | 'ended'): void
 }
 
-const mostTries = 5
+const maxSwapTries = 5
 
 /**
  * One active term of this replica: it takes over, serves, and ends permanently. The top of replica.ts explains the order
@@ -52,7 +56,8 @@ export class ActiveTerm implements Authority {
   readonly #over = new AbortController()
   #groups: LocalGroups | undefined
   #serves = false
-  #end: { readonly why: EndOfActiveTerm; readonly error: ServiceError } | undefined
+  #isFromCopy = false
+  #end: { readonly why: ActiveTermEnd; readonly error: ServiceError } | undefined
 
   constructor(leadership: Leadership, options: ActiveTermOptions) {
     this.term = leadership.term
@@ -66,12 +71,17 @@ export class ActiveTerm implements Authority {
     return this.#serves && this.isProven() ? this.#groups : undefined
   }
 
+  /** Whether the groups are from the copy that this replica kept as a follower. */
+  get isFromCopy(): boolean {
+    return this.#isFromCopy
+  }
+
   /** Why this term ended, or undefined while it has not. */
-  get ended(): { readonly why: EndOfActiveTerm; readonly error: ServiceError } | undefined {
+  get ended(): { readonly why: ActiveTermEnd; readonly error: ServiceError } | undefined {
     return this.#end
   }
 
-  /** Resolves once this term has ended and none of its calls are in flight. */
+  /** Resolves once this term has ended and none of its calls is in flight. */
   async run(): Promise<void> {
     const { signal } = this.#leadership
     const onAbort = () => this.end('lost', signal.reason)
@@ -101,7 +111,7 @@ export class ActiveTerm implements Authority {
   }
 
   /** Ends this term at once: from this step on nothing is answered, and all waiting callers are refused. */
-  end(why: EndOfActiveTerm, cause?: unknown): void {
+  end(why: ActiveTermEnd, cause?: unknown): void {
     if (this.#end) return
     this.#serves = false
     this.#end = { why, error: notActive(why, cause) }
@@ -110,7 +120,7 @@ export class ActiveTerm implements Authority {
     this.#options.onChange('ended')
   }
 
-  /** Prepares a clean stop: refuses new calls, and answers those in flight while this replica still leads. */
+  /** Prepares a clean stop: refuses new calls, and answers calls in flight while this replica still leads. */
   async retire(): Promise<void> {
     if (!this.#serves) return
     this.#serves = false
@@ -118,7 +128,7 @@ export class ActiveTerm implements Authority {
     await this.#groups?.close().catch(() => undefined)
   }
 
-  /** Reads the clock at each call, so that even the first call after a stall returns false. */
+  /** Reads the clock at each call, so that even the first call after a stall returns false if the lease has expired. */
   isProven(): boolean {
     return this.#end === undefined && this.#leadership.isLeader()
   }
@@ -131,20 +141,20 @@ export class ActiveTerm implements Authority {
     return !this.isProven()
   }
 
-  /** There is nothing to wait for: a lost term does not come back. */
-  async soon(): Promise<void> {
+  /** Throws at once if this term is lost, because a lost term does not come back. */
+  async waitUntilProven(): Promise<void> {
     this.assert()
   }
 
-  async prove(): Promise<void> {
+  async verify(): Promise<void> {
     this.assert()
   }
 
   async stop(): Promise<void> {}
 
   /**
-   * Swaps the head to this term. The journal settles a swap that got no answer, by a write. A fenced swap means that a
-   * late write of a predecessor or of a successor came first, and the head's term says which.
+   * Swaps the head to this term. If a swap gets no answer, the journal settles it with a write. A fenced swap means
+   * that a late write of a predecessor or of a successor came first, and the head's term says which.
    */
   async #takeOver(): Promise<StorageHead> {
     let swap: { readonly journal: Journal; readonly changes: HeadChanges } | undefined
@@ -156,7 +166,7 @@ export class ActiveTerm implements Authority {
         return head
       } catch (error) {
         this.assert()
-        if (tries >= mostTries) throw error
+        if (tries >= maxSwapTries) throw error
         if (swap?.journal.fenced) swap = undefined
         else await pause(this.#options.clock, this.#options.retryMs, this.#over.signal)
         this.assert()
@@ -170,10 +180,10 @@ export class ActiveTerm implements Authority {
     this.assert()
     if (found.term >= this.term) this.end('superseded')
     this.assert()
-    // Read after the head: a server that takes over between the two reads is then noticed here or by the swap.
+    // Read this after the head. If a server takes over between the two reads, this read or the swap then notices it.
     const history = await storage.history?.()
     this.assert()
-    // A storage with data loss may show a lease that others saw expire long ago. So the former active replica may
+    // After data loss, the storage may show a lease that others saw expire long ago. So the former active replica may
     // confirm renewals for up to one of its own leases after this replica was elected.
     const lost = confirmed.changesOn(found, history, groups.policy.maxTtlMs + this.#options.leaseMs)
     const journal = new Journal(this.#storage, found, { newId: () => clock.randomId(), recordNow: noGroup })
@@ -182,9 +192,7 @@ export class ActiveTerm implements Authority {
 
   async #load(head: StorageHead): Promise<LocalGroups> {
     const { clock, groups } = this.#options
-    const loaded = await this.#storage.load()
-    this.assert()
-    if (!isSameHead(loaded.head, head)) this.end('fenced')
+    const loaded = (await this.#takeCopy(head)) ?? (await this.#loadPages(head))
     this.assert()
     const serving = new ServingClock(clock)
     const options = {
@@ -198,15 +206,33 @@ export class ActiveTerm implements Authority {
       onFenced: () => this.end('fenced'),
     }
     try {
-      return await LocalGroups.open(options, { head, pages: this.#whileLeading(loaded.pages) })
+      return await LocalGroups.open(options, loaded)
     } catch (error) {
       serving.stop()
       throw error
     }
   }
 
+  /** Resolves with undefined if this replica has no usable copy. */
+  async #takeCopy(head: StorageHead): Promise<LoadedAtHead | undefined> {
+    const groups = await this.#options.warmCopy?.take(head, () => this.assert())
+    if (groups === 'fenced') this.end('fenced')
+    this.assert()
+    if (!(groups instanceof LoadedGroups)) return undefined
+    this.#isFromCopy = true
+    return { head, groups }
+  }
+
+  async #loadPages(head: StorageHead): Promise<Loaded> {
+    const loaded = await this.#storage.load()
+    this.assert()
+    if (!isSameHead(loaded.head, head)) this.end('fenced')
+    this.assert()
+    return { head, pages: this.#whileLeading(loaded.pages) }
+  }
+
   /** Lets renewals of this replica's own lease run after each page, and stops once that lease is lost. */
-  async *#whileLeading(pages: AsyncIterable<readonly FoundGroup[]>): AsyncGenerator<readonly FoundGroup[]> {
+  async *#whileLeading(pages: AsyncIterable<readonly LoadedGroup[]>): AsyncGenerator<readonly LoadedGroup[]> {
     for await (const page of pages) {
       this.assert()
       yield page
@@ -215,8 +241,8 @@ export class ActiveTerm implements Authority {
   }
 }
 
-function notActive(why: EndOfActiveTerm, cause?: unknown): ServiceError {
-  const reasons: Record<EndOfActiveTerm, string> = {
+function notActive(why: ActiveTermEnd, cause?: unknown): ServiceError {
+  const reasons: Record<ActiveTermEnd, string> = {
     lost: 'its own lease has ended',
     fenced: 'another replica has written to the storage',
     superseded: 'another replica has a higher term',
@@ -226,7 +252,7 @@ function notActive(why: EndOfActiveTerm, cause?: unknown): ServiceError {
   return new ServiceError('BACKEND_UNAVAILABLE', message, { cause })
 }
 
-/** A swap writes no group, so nothing may ask for a record. */
+/** A swap writes no group, so nobody should ask for a group's record. */
 function noGroup(id: string): never {
   throw new Error(`The record of "${id}" is not known yet.`)
 }

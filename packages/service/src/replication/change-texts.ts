@@ -1,10 +1,9 @@
-import type { LeaseView } from '../groups/groups.ts'
-import type { Change } from '../watch/feed.ts'
+import type { GroupChange, LeaseView } from '../groups/port.ts'
 
-type Texts = Pick<LeaseView, 'metadata' | 'carry'>
+type ChangeTextPair = Pick<LeaseView, 'metadata' | 'checkpoint'>
 
 /** Approximate limit for all groups together. */
-const mostBytes = 2 ** 24
+const maxBytes = 2 ** 24
 const entryBytes = 200
 
 /**
@@ -12,26 +11,26 @@ const entryBytes = 200
  * in.
  */
 export class ChangeTexts {
-  readonly #byGroup = new Map<string, Texts & { readonly term: number; readonly bytes: number }>()
+  readonly #byGroup = new Map<string, ChangeTextPair & { readonly term: number; readonly bytes: number }>()
   #bytes = 0
 
-  note({ type, groupId, lease: { term, metadata, carry } }: Change): void {
+  note({ type, groupId, lease: { term, metadata, checkpoint } }: GroupChange): void {
     if (type !== 'LEADER_CHANGED') return
     this.#drop(groupId)
-    if (metadata === '{}' && carry === '') return
-    const bytes = entryBytes + groupId.length + metadata.length + carry.length
-    this.#byGroup.set(groupId, { term, metadata, carry, bytes })
+    if (metadata === '{}' && checkpoint === '') return
+    const bytes = entryBytes + groupId.length + metadata.length + checkpoint.length
+    this.#byGroup.set(groupId, { term, metadata, checkpoint, bytes })
     this.#bytes += bytes
     for (const oldest of this.#byGroup.keys()) {
-      if (this.#bytes <= mostBytes) break
+      if (this.#bytes <= maxBytes) break
       this.#drop(oldest)
     }
   }
 
-  of(groupId: string, wanted: number): Texts | undefined {
-    const { term, metadata, carry } = this.#byGroup.get(groupId) ?? {}
-    if (term !== wanted || metadata === undefined || carry === undefined) return undefined
-    return { metadata, carry }
+  of(groupId: string, wanted: number): ChangeTextPair | undefined {
+    const { term, metadata, checkpoint } = this.#byGroup.get(groupId) ?? {}
+    if (term !== wanted || metadata === undefined || checkpoint === undefined) return undefined
+    return { metadata, checkpoint }
   }
 
   #drop(groupId: string): void {

@@ -1,43 +1,41 @@
 import type { Clock } from 'tenure'
+import type { MetadataText } from '../common/checks.ts'
 import type {
   Caller,
   CampaignClaim,
   Definition,
-  Follower,
+  ChangeListener,
   Groups,
-  GroupStanding,
+  GroupState,
   GroupView,
   HolderClaim,
   LeaseView,
-  ManyRenewal,
-  ManyRenewed,
+  BatchRenewal,
+  BatchRenewalResult,
   MaybePromise,
   MemberView,
-  MetadataText,
   Page,
   PageOptions,
-  Present,
+  OpenWatch,
   RenewClaim,
-} from '../groups/groups.ts'
-import { pageOf, type Listing } from '../groups/listing.ts'
+} from '../groups/port.ts'
+import { pageOf, type GroupListing } from '../groups/listing.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import { isAfter, type Position } from '../storage/position.ts'
 import {
   ActiveCalls,
-  nobody,
+  noActiveReplica,
   unknownOutcome,
   type ActiveCall,
   type ActiveCallsOptions,
-  type Elsewhere,
-  type Here,
 } from './active-calls.ts'
 import { FollowedChanges } from './followed-changes.ts'
 import { PeerError, type PeerClient } from './peer-client.ts'
-import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
-import { isSameReplica, type ActiveReplicas } from './active-replica.ts'
+import type { AnswerOf, ArgsOf, PeerCallName } from './peer-calls.ts'
+import { isSameActiveTerm, type ActiveReplicaSource, type LocalReplica, type RemoteReplica } from './active-replica.ts'
 
 export interface ClusterGroupsOptions extends ActiveCallsOptions {
-  /** The newest durable position when this replica first read the storage. */
+  /** The newest durable position at the time when this replica first read the storage. */
   readonly position: Position
   /** Called with each position that the active replica reports. Everything up to it is durable. */
   readonly onHeard?: ((position: Position) => void) | undefined
@@ -50,45 +48,48 @@ const reachMs = 2_000
  * The groups of a cluster, on any replica. If this replica is active it answers, otherwise it forwards calls to the
  * active one.
  *
- * A call may have been carried out when the active replica changes. So it is only sent again if that does no harm:
+ * A call may have been carried out when the active replica changes. So a call is sent again only if that does no harm:
  *
- * - A campaign has an attempt id that is created before it is first sent. If repeated, it is the same attempt, and gets
- *   the term that it may have won. It keeps what is left of its wait, but not its position in the queue.
+ * - A campaign has an attempt id that is created before it is first sent. A repeated campaign is the same attempt, so
+ *   it gets the term that it may have won. It keeps the rest of its wait, but not its position in the queue.
  * - Renewals and resignations name a term, and a second one changes nothing that the first did not. If a second
- *   resignation is refused, the outcome is unknown: the first may have succeeded, and another node may lead since.
+ *   resignation is refused, the outcome is unknown: the first may have succeeded, and another node may have become
+ *   leader since.
  * - Reads and heartbeats change nothing durable.
  *
- * A definition or a removal might undo a change that another caller made in between. Its caller gets an error that says
+ * A definition or a removal might undo a change that another caller made in between. So its caller gets an error saying
  * that the outcome is unknown.
  */
 export class ClusterGroups implements Groups {
   readonly clusterId: string
-  /** For followers of this replica. */
+  /** The changes of all groups, which this replica also sends to its followers. */
   readonly changes: FollowedChanges
   readonly #options: ClusterGroupsOptions
-  readonly #places: ActiveReplicas
+  readonly #activeReplicas: ActiveReplicaSource
   readonly #clock: Clock
   readonly #calls: ActiveCalls
   readonly #caller: Caller | undefined
 
-  /** `view` creates the same groups for another caller. */
+  /** `view` creates the same groups for calls of another caller. */
   constructor(options: ClusterGroupsOptions, view?: { readonly of: ClusterGroups; readonly caller: Caller }) {
     this.clusterId = options.clusterId
     this.#options = options
-    this.#places = options.places
+    this.#activeReplicas = options.activeReplicas
     this.#clock = options.clock
     this.#caller = view?.caller
     this.#calls = view ? view.of.#calls : new ActiveCalls(options)
-    this.changes = view?.of.changes ?? new FollowedChanges({ ...options, link: (place) => this.linkTo(place) })
+    this.changes =
+      view?.of.changes ??
+      new FollowedChanges({ ...options, clientFor: (activeReplica) => this.clientFor(activeReplica) })
   }
 
-  as(caller: Caller): Groups {
+  forCaller(caller: Caller): Groups {
     return new ClusterGroups(this.#options, { of: this, caller })
   }
 
   /** Returns the one connection to the active replica. */
-  linkTo(place: Elsewhere): PeerClient {
-    return this.#calls.linkTo(place)
+  clientFor(activeReplica: RemoteReplica): PeerClient {
+    return this.#calls.clientFor(activeReplica)
   }
 
   /** Starts to follow changes, and the active replica. */
@@ -97,7 +98,7 @@ export class ClusterGroups implements Groups {
     this.#calls.start()
   }
 
-  async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
+  async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupState> {
     const untilMs = this.#clock.monotonicMs() + claim.waitMs
     const clock = this.#clock
     const left = {
@@ -107,13 +108,16 @@ export class ClusterGroups implements Groups {
       },
     }
     return this.#ask('campaign', [left], {
-      here: (place) => (claim.waitMs > 0 ? this.#waitHere(place, left, signal) : place.groups.campaign(claim, signal)),
+      runLocally: (activeReplica) =>
+        claim.waitMs > 0
+          ? this.#waitLocally(activeReplica, left, signal)
+          : activeReplica.groups.campaign(claim, signal),
       isRepeatable: true,
-      // What is left of it at the time of the read.
+      // A getter, because each attempt may use only the rest of the wait.
       get waitMs() {
         return left.waitMs
       },
-      // Campaigns that do not wait share one signal.
+      // All campaigns that do not wait share this signal.
       ...(claim.waitMs > 0 && { signal }),
     })
   }
@@ -122,15 +126,15 @@ export class ClusterGroups implements Groups {
    * Waits in the campaign queue of this replica. When it is no longer active, the campaign leaves the queue and
    * continues on the next active replica.
    */
-  async #waitHere(place: Here, claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
+  async #waitLocally(activeReplica: LocalReplica, claim: CampaignClaim, signal: AbortSignal): Promise<GroupState> {
     const over = new AbortController()
     const end = () => over.abort()
     signal.addEventListener('abort', end)
-    void this.#places.changed(place, over.signal).then(end)
+    void this.#activeReplicas.changed(activeReplica, over.signal).then(end)
     if (signal.aborted) end()
     try {
-      const standing = await place.groups.campaign(claim, over.signal)
-      const isOurs = standing.granted || signal.aborted || isSameReplica(this.#places.now(), place)
+      const standing = await activeReplica.groups.campaign(claim, over.signal)
+      const isOurs = standing.granted || signal.aborted || isSameActiveTerm(this.#activeReplicas.now(), activeReplica)
       if (isOurs) return standing
       throw new PeerError('This replica is no longer active.', false)
     } finally {
@@ -139,42 +143,51 @@ export class ClusterGroups implements Groups {
     }
   }
 
-  renew(claim: RenewClaim): MaybePromise<GroupStanding> {
+  renew(claim: RenewClaim): MaybePromise<GroupState> {
     return this.#read('renew', [claim], (groups) => groups.renew(claim))
   }
 
-  renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]> {
+  renewMany(
+    nodeId: string,
+    renewals: readonly BatchRenewal[],
+    subject?: string,
+  ): MaybePromise<readonly BatchRenewalResult[]> {
     const args = [nodeId, renewals as ArgsOf<'renewMany'>[1]] satisfies ArgsOf<'renewMany'>
     return this.#read('renewMany', args, (groups) => groups.renewMany(nodeId, renewals, subject))
   }
 
-  resign(claim: HolderClaim): Promise<GroupStanding> {
-    return this.#end('resign', claim)
+  resign(claim: HolderClaim): Promise<GroupState> {
+    return this.#end('resign', claim, (groups) => groups.resign(claim))
   }
 
-  depose(claim: HolderClaim): Promise<GroupStanding> {
-    return this.#end('depose', claim)
+  forceResign(claim: HolderClaim): Promise<GroupState> {
+    return this.#end('forceResign', claim, (groups) => groups.forceResign(claim))
   }
 
-  async #end(verb: 'resign' | 'depose', claim: HolderClaim): Promise<GroupStanding> {
+  async #end(
+    verb: 'resign' | 'forceResign',
+    claim: HolderClaim,
+    runLocally: (groups: LocalGroups) => Promise<GroupState>,
+  ): Promise<GroupState> {
     let mayBeDone = false
     const standing = await this.#ask(verb, [claim], {
-      here: ({ groups }) => groups[verb](claim),
+      runLocally: ({ groups }) => runLocally(groups),
       isRepeatable: true,
       onRepeat: () => void (mayBeDone = true),
     })
-    // The first try may have ended the term, and another node may lead since. So this is not a refusal.
+    // The first attempt may have ended the term, and another node may have become leader since. So this answer is not a
+    // refusal.
     if (mayBeDone && !standing.granted) throw unknownOutcome('The active replica was replaced, or did not answer.')
     return standing
   }
 
-  leader(groupId: string): MaybePromise<GroupStanding> {
+  leader(groupId: string): MaybePromise<GroupState> {
     return this.#read('leader', [groupId], (groups) => groups.leader(groupId))
   }
 
-  async leaders(groupIds: readonly string[]): Promise<readonly GroupStanding[]> {
+  async leaders(groupIds: readonly string[]): Promise<readonly GroupState[]> {
     const { standings, position } = await this.#ask('leaders', [[...groupIds]], {
-      here: async ({ groups }) => ({ standings: await groups.leaders(groupIds), position: groups.position }),
+      runLocally: async ({ groups }) => ({ standings: await groups.leaders(groupIds), position: groups.position }),
       isRepeatable: true,
     })
     await this.#reached(position)
@@ -187,14 +200,14 @@ export class ClusterGroups implements Groups {
     { replace }: { readonly replace: boolean },
   ): Promise<'created' | 'same' | 'replaced'> {
     return this.#ask('define', [groupId, definition, replace], {
-      here: ({ groups }) => groups.define(groupId, definition, { replace }),
+      runLocally: ({ groups }) => groups.define(groupId, definition, { replace }),
       isRepeatable: false,
     })
   }
 
   async remove(groupId: string, { force }: { readonly force: boolean }): Promise<void> {
     return this.#ask('remove', [groupId, force], {
-      here: ({ groups }) => groups.remove(groupId, { force }),
+      runLocally: ({ groups }) => groups.remove(groupId, { force }),
       isRepeatable: false,
     })
   }
@@ -203,7 +216,7 @@ export class ClusterGroups implements Groups {
     return this.#read('group', [groupId], (groups) => groups.group(groupId))
   }
 
-  #listing(): Listing {
+  #listing(): GroupListing {
     return {
       idsAfter: (after, most) =>
         this.#read('idsAfter', [after ?? null, most], (groups) => groups.idsAfter(after, most)),
@@ -220,8 +233,8 @@ export class ClusterGroups implements Groups {
 
   /** Rights are checked on this replica, even if the groups are on another. */
   groups(options: PageOptions): Promise<Page> {
-    const place = this.#places.now()
-    return place.kind === 'here' ? place.groups.groups(options) : pageOf(this.#listing(), options)
+    const activeReplica = this.#activeReplicas.now()
+    return activeReplica.kind === 'local' ? activeReplica.groups.groups(options) : pageOf(this.#listing(), options)
   }
 
   heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void> {
@@ -230,20 +243,22 @@ export class ClusterGroups implements Groups {
     )
   }
 
-  present(open: readonly Present[]): MaybePromise<void> {
-    return this.#read('present', [open as ArgsOf<'present'>[0]], (groups) => groups.present(open))
+  reportWatches(open: readonly OpenWatch[]): MaybePromise<void> {
+    return this.#read('present', [open as ArgsOf<'present'>[0]], (groups) => groups.reportWatches(open))
   }
 
   members(groupId: string): MaybePromise<MemberView[]> {
     return this.#read('members', [groupId], (groups) => groups.members(groupId))
   }
 
-  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
-    const place = this.#places.now()
-    return place.kind === 'here' ? place.groups.textsOf(groupId, term) : this.changes.textsOf(groupId, term)
+  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'checkpoint'> | undefined {
+    const activeReplica = this.#activeReplicas.now()
+    return activeReplica.kind === 'local'
+      ? activeReplica.groups.textsOf(groupId, term)
+      : this.changes.textsOf(groupId, term)
   }
 
-  follow(follower: Follower): () => void {
+  listen(follower: ChangeListener): () => void {
     return this.changes.follow(follower)
   }
 
@@ -265,16 +280,16 @@ export class ClusterGroups implements Groups {
     this.#calls.close()
   }
 
-  /** A call that does no harm if it is carried out twice. */
-  #read<Name extends VerbName>(
+  /** Makes a call that does no harm if it is carried out twice. */
+  #read<Name extends PeerCallName>(
     verb: Name,
     args: ArgsOf<Name>,
     here: (groups: LocalGroups) => MaybePromise<AnswerOf<Name>>,
   ): MaybePromise<AnswerOf<Name>> {
-    return this.#ask(verb, args, { here: ({ groups }) => here(groups), isRepeatable: true })
+    return this.#ask(verb, args, { runLocally: ({ groups }) => here(groups), isRepeatable: true })
   }
 
-  #ask<Name extends VerbName>(
+  #ask<Name extends PeerCallName>(
     verb: Name,
     args: ArgsOf<Name>,
     call: Omit<ActiveCall<Name>, 'caller'>,
@@ -293,6 +308,6 @@ export class ClusterGroups implements Groups {
     await this.changes.reached(position, AbortSignal.any([late.signal, this.#calls.closed]))
     timer.cancel()
     if (isAfter(position, this.changes.position))
-      throw nobody('This replica has not received the newest changes yet. Retry the request.')
+      throw noActiveReplica('This replica has not received the newest changes yet. Retry the request.')
   }
 }

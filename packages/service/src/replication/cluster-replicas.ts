@@ -1,22 +1,20 @@
-import type { FollowerView, Replicas, ReplicasView } from '../operation/replicas.ts'
+import type { FollowerView, Replicas, ReplicasView } from './replica-views.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { PeerClient } from './peer-client.ts'
 import type { PeerServer } from './peer-server.ts'
-import type { ActiveReplica, ActiveReplicas } from './active-replica.ts'
-
-type Elsewhere = ActiveReplica & { readonly kind: 'elsewhere' }
+import type { ActiveReplicaSource, RemoteReplica } from './active-replica.ts'
 
 export interface ClusterReplicasOptions {
   /** The name and address of this replica. */
   readonly self: { readonly replica: string; readonly address: string }
   readonly kind: Replicas['storage']
-  readonly places: ActiveReplicas
+  readonly activeReplicas: ActiveReplicaSource
   readonly storage: Pick<Storage, 'head'>
   /** The server for peer connections. Undefined before it listens. */
   server(): PeerServer | undefined
   /** Returns the connection to the active replica. */
-  link(place: Elsewhere): PeerClient
-  /** Only on the active replica: resolves if its groups can be made durable. */
+  clientFor(activeReplica: RemoteReplica): PeerClient
+  /** Resolves if the groups can be made durable. Called only on the active replica. */
   checkGroups(): Promise<void>
 }
 
@@ -37,15 +35,18 @@ export class ClusterReplicas implements Replicas {
     this.#options = options
   }
 
-  /** Bypasses the calls that wait for an active replica: this view matters most when there is none. */
+  /**
+   * Bypasses the queue of calls that wait for an active replica, because this view matters most while no replica is
+   * active.
+   */
   async view(): Promise<ReplicasView> {
-    const place = this.#options.places.now()
-    if (place.kind !== 'elsewhere') return this.ownView()
+    const activeReplica = this.#options.activeReplicas.now()
+    if (activeReplica.kind !== 'remote') return this.ownView()
     try {
-      return await this.#options.link(place).replicas(askMs)
+      return await this.#options.clientFor(activeReplica).replicas(askMs)
     } catch {
-      // The active replica may have ended, or may be unreachable from here.
-      const { replica, address, term } = place
+      // The active replica may have stopped, or may be unreachable from here.
+      const { replica, address, term } = activeReplica
       return { active: { replica, address, term, sinceMs: undefined }, followers: [this.#unconnected()] }
     }
   }
@@ -55,10 +56,10 @@ export class ClusterReplicas implements Replicas {
     return view?.active ? view : { active: undefined, followers: [this.#unconnected()] }
   }
 
-  /** A follower checks the storage itself: if it cannot reach the storage, it could not take over. */
+  /** A follower checks the storage itself. If it cannot reach the storage, it could not take over. */
   async check(): Promise<void> {
-    const { places, storage, checkGroups } = this.#options
-    if (places.now().kind === 'here') await checkGroups()
+    const { activeReplicas, storage, checkGroups } = this.#options
+    if (activeReplicas.now().kind === 'local') await checkGroups()
     else await storage.head()
   }
 

@@ -3,12 +3,12 @@ import type { Position } from '../storage/position.ts'
 import type { History, StorageHead } from '../storage/storage.ts'
 
 /**
- * Each data loss and each restored backup adds one to `restores`. A replica that is cut off can miss only a few of
- * them.
+ * How far ahead a reported `restores` may be and still be believed. Each data loss and each restored backup adds one to
+ * `restores`, and a replica that is cut off can miss only a few of these increases.
  */
-const mostMissed = 1_000
+const maxMissedRestores = 1_000
 
-type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
+type KnownHead = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
 
 /**
  * What a replica knows to be confirmed, so that it notices a storage that has lost confirmed writes.
@@ -41,13 +41,13 @@ type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
  * A replica knows what it appended itself, and what the active replica reported to it as a follower, which was durable
  * before it was reported. What it only read, such as the head at its start, proves nothing.
  *
- * Not covered: a loss that neither the server nor this replica can detect, because the head found has been appended to
- * beyond the last one that this replica knows; and a lost definition that allowed longer leases than any definition
- * found.
+ * Two cases are not covered. One is a loss that neither the server nor this replica can detect, because later appends
+ * have moved the head past the last one that this replica knows. The other is a lost definition that allowed longer
+ * leases than any definition found.
  */
 export class ConfirmedHead {
   readonly #restores: number
-  #known: Known | undefined
+  #known: KnownHead | undefined
 
   /** `restores` is the value in the head when this replica started. */
   constructor(restores: number) {
@@ -55,30 +55,28 @@ export class ConfirmedHead {
   }
 
   /**
-   * Takes the head of a completed append. Do not call it with a head that was only read: that commit may not be
-   * replicated yet, and its disappearance would not be a loss.
+   * Records the head of a completed append. Do not pass a head that was only read: that commit may not be replicated
+   * yet, and its disappearance would not be a loss.
    */
   note(head: StorageHead): void {
     this.#learn(head)
   }
 
   /**
-   * Takes the position of a change that the active replica reported. The id of its batch is not known here. A faulty
-   * replica may report anything. A wrong term or seq costs one hold. But `restores` is counted up from here, and terms
-   * are skipped by it: an impossible number would use up all terms permanently.
+   * Records the position of a change that the active replica reported. The id of its batch is not known here. A faulty
+   * replica may report anything. A wrong term or seq costs one hold. But `restores` is counted up from this number and
+   * decides how many terms are skipped, so an impossible number would use up all terms permanently.
    */
-  heard({ restores, term, seq }: Position): void {
+  noteConfirmed({ restores, term, seq }: Position): void {
     const knownRestores = Math.max(this.#restores, this.#known?.restores ?? 0)
-    if (restores <= knownRestores + mostMissed) this.#learn({ restores, term, seq })
+    if (restores <= knownRestores + maxMissedRestores) this.#learn({ restores, term, seq })
   }
 
-  #learn(known: Known): void {
+  #learn(known: KnownHead): void {
     if (!this.#known || isLater(known, this.#known)) this.#known = known
   }
 
-  /**
-   * Returns the changes that the new head needs because of a data loss. Without a loss it returns only the incarnation.
-   */
+  /** Returns the changes that data loss requires in the new head. Without a loss, returns only the incarnation. */
   changesOn(found: StorageHead, history: History | undefined, longestMs: number): HeadChanges {
     const incarnation = history?.incarnation ?? found.incarnation
     const isAnother = found.incarnation !== '' && incarnation !== found.incarnation
@@ -92,17 +90,17 @@ export class ConfirmedHead {
   #lacks(found: StorageHead): boolean {
     const known = this.#known
     if (!known || isSame(known, found)) return false
-    // Terms never decrease, and a replica that notices a loss, or an operator who restores a backup, increases
-    // `restores`.
+    // Terms never decrease, and `restores` is increased by a replica that notices a loss or by an operator who restores
+    // a backup.
     return !(isLater(found, known) && (found.term >= known.term || found.restores > known.restores))
   }
 }
 
-function isSame({ restores, term, seq, batch = '' }: Known, found: StorageHead): boolean {
+function isSame({ restores, term, seq, batch = '' }: KnownHead, found: StorageHead): boolean {
   const isThere = restores === found.restores && term === found.term && seq === found.seq
   return isThere && (batch === '' || batch === found.batch)
 }
 
-function isLater(one: Known, other: Known): boolean {
+function isLater(one: KnownHead, other: KnownHead): boolean {
   return one.restores === other.restores ? one.seq > other.seq : one.restores > other.restores
 }

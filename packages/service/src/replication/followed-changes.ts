@@ -1,26 +1,28 @@
 import { pause } from '@tenure/internal/pause'
 import { setMaxListeners } from 'node:events'
 import type { Clock } from 'tenure'
-import type { Break, Follower, LeaseView } from '../groups/groups.ts'
+import type { ChangeGap, GroupChange, ChangeListener, KeptChange, LeaseView } from '../groups/port.ts'
 import { isAfter, positionFrom, textOf, type Position } from '../storage/position.ts'
-import type { Change, KeptChange } from '../watch/feed.ts'
 import { ChangeTexts } from './change-texts.ts'
 import type { PeerClient } from './peer-client.ts'
-import { mostChanged, type Told } from './peer-stream.ts'
-import { isSameReplica, type ActiveReplica, type ActiveReplicas } from './active-replica.ts'
-
-type Here = ActiveReplica & { readonly kind: 'here' }
-type Elsewhere = ActiveReplica & { readonly kind: 'elsewhere' }
+import { maxListedGroups, type StreamItem } from './peer-stream.ts'
+import {
+  isSameActiveTerm,
+  type ActiveReplica,
+  type ActiveReplicaSource,
+  type LocalReplica,
+  type RemoteReplica,
+} from './active-replica.ts'
 
 export interface FollowedChangesOptions {
-  readonly places: ActiveReplicas
+  readonly activeReplicas: ActiveReplicaSource
   readonly clock: Clock
-  /** The newest durable position when this replica first read the storage. */
+  /** The newest durable position at the time when this replica first read the storage. */
   readonly position: Position
   /** Called with each position that the active replica reports. Everything up to it is durable. */
   readonly onHeard?: ((position: Position) => void) | undefined
   /** Returns the connection to the active replica. */
-  link(place: Elsewhere): PeerClient
+  clientFor(activeReplica: RemoteReplica): PeerClient
 }
 
 const followMs = 5_000
@@ -29,16 +31,15 @@ const retryMs = 100
 /**
  * The changes of all groups, on whichever replica they are made. While this replica is active they come from its own
  * groups, otherwise from one stream of the active replica. Positions are the same on all replicas, so each source
- * continues where the previous one ended. Where a source cannot continue, followers learn which groups may have
- * changed.
+ * continues where the previous one ended. If a source cannot continue, followers learn which groups may have changed.
  */
 export class FollowedChanges {
   readonly #options: FollowedChangesOptions
-  readonly #followers = new Set<Follower>()
+  readonly #followers = new Set<ChangeListener>()
   readonly #texts = new ChangeTexts()
   readonly #stopped = new AbortController()
   #position: Position
-  /** The source of changes now, undefined while there is none. */
+  /** The current source of changes. Undefined while there is none. */
   #source: ActiveReplica | undefined
   #waiting: { isOver(): boolean; over(): void }[] = []
 
@@ -53,12 +54,12 @@ export class FollowedChanges {
     return this.#position
   }
 
-  follow(follower: Follower): () => void {
+  follow(follower: ChangeListener): () => void {
     this.#followers.add(follower)
     return () => void this.#followers.delete(follower)
   }
 
-  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
+  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'checkpoint'> | undefined {
     return this.#texts.of(groupId, term)
   }
 
@@ -68,29 +69,29 @@ export class FollowedChanges {
   }
 
   /** Resolves to true once changes come from this source, and to false when another replica becomes active first. */
-  async whenFrom(place: ActiveReplica): Promise<boolean> {
-    const { places } = this.#options
-    const isThere = () => this.#source !== undefined && isSameReplica(this.#source, place)
-    await this.#until(() => isThere() || !isSameReplica(places.now(), place), this.#stopped.signal)
+  async whenFrom(activeReplica: ActiveReplica): Promise<boolean> {
+    const { activeReplicas } = this.#options
+    const isThere = () => this.#source !== undefined && isSameActiveTerm(this.#source, activeReplica)
+    await this.#until(() => isThere() || !isSameActiveTerm(activeReplicas.now(), activeReplica), this.#stopped.signal)
     return isThere()
   }
 
   async run(): Promise<void> {
-    const { places, clock } = this.#options
+    const { activeReplicas, clock } = this.#options
     const { signal } = this.#stopped
     while (!signal.aborted) {
-      const place = places.now()
+      const activeReplica = activeReplicas.now()
       const left = new AbortController()
       const leave = () => left.abort()
       signal.addEventListener('abort', leave)
-      void places.changed(place, left.signal).then(leave)
-      if (place.kind === 'here') await this.#followHere(place, left.signal)
-      else if (place.kind === 'elsewhere') await this.#followThere(place, left.signal)
+      void activeReplicas.changed(activeReplica, left.signal).then(leave)
+      if (activeReplica.kind === 'local') await this.#followHere(activeReplica, left.signal)
+      else if (activeReplica.kind === 'remote') await this.#followThere(activeReplica, left.signal)
       else await aborted(left.signal)
       this.#source = undefined
       signal.removeEventListener('abort', leave)
       this.#look()
-      // The stream was cut off although the active replica is still the same.
+      // The stream was cut off although the same replica is still active.
       if (!left.signal.aborted) await pause(clock, retryMs, left.signal)
       leave()
     }
@@ -100,24 +101,24 @@ export class FollowedChanges {
     this.#stopped.abort()
   }
 
-  async #followHere(place: Here, left: AbortSignal): Promise<void> {
-    const { groups } = place
+  async #followHere(activeReplica: LocalReplica, left: AbortSignal): Promise<void> {
+    const { groups } = activeReplica
     let early: KeptChange[] | undefined = []
-    const leave = groups.follow({
+    const leave = groups.listen({
       onChange: (change) => (early ? void early.push(change) : this.#tell(change)),
       wantsRenewals: () => this.#wantsRenewals(),
       onRenewal: (change) => this.#tellRenewal(change),
     })
     try {
       const { position } = groups
-      // A position before ours means that the storage has lost what this replica had read from it.
+      // A position before this replica's own position means that the storage has lost data that this replica had read.
       if (isAfter(position, this.#position) || isAfter(this.#position, position)) {
-        this.#tellBreak({ position, changed: await groups.changedAfter(this.#position, mostChanged) })
+        this.#tellBreak({ position, changed: await groups.changedAfter(this.#position, maxListedGroups) })
       }
       const told = early
       early = undefined
       for (const change of told) this.#tell(change)
-      this.#source = place
+      this.#source = activeReplica
       this.#look()
       await aborted(left)
     } finally {
@@ -125,31 +126,31 @@ export class FollowedChanges {
     }
   }
 
-  async #followThere(place: Elsewhere, left: AbortSignal): Promise<void> {
+  async #followThere(activeReplica: RemoteReplica, left: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    const link = this.#options.link(place)
+    const client = this.#options.clientFor(activeReplica)
     const cut = new AbortController()
     const end = () => cut.abort()
     left.addEventListener('abort', end)
-    link.onClose = end
+    client.onClose = end
     const over = aborted(cut.signal)
     const begin = textOf(this.#position)
     // An older stream of this connection may continue until the active replica has processed this request. Nobody was
     // listening to it in between, so its next change would hide the missed ones.
     let hasBegun = false
-    link.onTold = (told) => {
-      for (const each of told as readonly Told[]) {
+    client.onChanges = (told) => {
+      for (const each of told as readonly StreamItem[]) {
         if ('after' in each) hasBegun ||= each.after === begin
-        else if (hasBegun) this.#onTold(each)
+        else if (hasBegun) this.#onChanges(each)
       }
       return textOf(this.#position)
     }
     try {
-      while (!cut.signal.aborted && !link.isClosed) {
+      while (!cut.signal.aborted && !client.isClosed) {
         const renewals = this.#wantsRenewals()
-        await Promise.race([link.follow(textOf(this.#position), renewals, followMs), over])
+        await Promise.race([client.follow(textOf(this.#position), renewals, followMs), over])
         if (cut.signal.aborted) return
-        this.#source = place
+        this.#source = activeReplica
         this.#look()
         while (!cut.signal.aborted && this.#wantsRenewals() === renewals) await pause(clock, retryMs, cut.signal)
       }
@@ -157,12 +158,12 @@ export class FollowedChanges {
       // The other replica is not active, or not reachable. The next active replica will be known soon.
     } finally {
       left.removeEventListener('abort', end)
-      link.onTold = undefined
-      link.onClose = undefined
+      client.onChanges = undefined
+      client.onClose = undefined
     }
   }
 
-  #onTold(told: Exclude<Told, { readonly after: string }>): void {
+  #onChanges(told: Exclude<StreamItem, { readonly after: string }>): void {
     if ('renewal' in told) return this.#tellRenewal(told.renewal)
     const position = positionFrom(told.at)
     if (!position) return
@@ -183,10 +184,10 @@ export class FollowedChanges {
     this.#look()
   }
 
-  #tellBreak({ position, changed }: Break): void {
+  #tellBreak({ position, changed }: ChangeGap): void {
     const gap = { position, changed: isLossBetween(this.#position, position) ? undefined : changed }
     this.#position = position
-    for (const follower of this.#followers) follower.onBreak?.(gap)
+    for (const follower of this.#followers) follower.onGap?.(gap)
     this.#look()
   }
 
@@ -195,7 +196,7 @@ export class FollowedChanges {
     return false
   }
 
-  #tellRenewal(change: Change): void {
+  #tellRenewal(change: GroupChange): void {
     for (const follower of this.#followers) if (follower.wantsRenewals?.()) follower.onRenewal?.(change)
   }
 

@@ -1,16 +1,16 @@
 /**
- * How two replicas authenticate each other. Both can read the storage, and so know its secret. Each proves that to the
- * other by a digest over nonces from both sides. A process that answers at an address by mistake, or listens there on
+ * How two replicas authenticate each other. Both can read the storage, so both know its secret. Each proves this to the
+ * other with a digest over nonces from both sides. A process that answers at an address by mistake, or listens there on
  * purpose, learns nothing.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { secret as newSecret } from '@tenure/internal/clock'
-import { keysFrom } from '../auth/seal.ts'
+import { deriveKeys } from '../common/seal.ts'
 
-/** Sent in the upgrade request. Replicas with a different protocol version refuse each other by it. */
+/** Sent in the upgrade request, so that replicas with different protocol versions refuse each other. */
 export const protocol = 'tenure-link-1'
-export const linkPath = '/link'
-export const linkHeaders = {
+export const peerPath = '/link'
+export const peerHeaders = {
   cluster: 'tenure-cluster-id',
   key: 'tenure-link-key',
   nonce: 'tenure-link-nonce',
@@ -18,18 +18,21 @@ export const linkHeaders = {
 } as const
 
 /** A key, and the name by which the other side finds the same key among its own. */
-export interface LinkKey {
+export interface PeerKey {
   readonly name: string
   readonly key: Buffer
 }
 
 /** Returns the keys of a secret. The first one is preferred. */
-export function linkKeys(secret: string): LinkKey[] {
-  return keysFrom(secret, 'link').map((key) => ({ key, name: digest(key, 'name').toString('base64url').slice(0, 16) }))
+export function peerKeys(secret: string): PeerKey[] {
+  return deriveKeys(secret, 'link').map((key) => ({
+    key,
+    name: digest(key, 'name').toString('base64url').slice(0, 16),
+  }))
 }
 
-/** What the proofs of one connection cover. */
-export interface Greeting {
+/** The data that the proofs of one connection cover. */
+export interface Handshake {
   readonly clusterId: string
   /** The nonce of the replica that connected. */
   readonly caller: string
@@ -39,7 +42,7 @@ export interface Greeting {
 
 export const newNonce = (): string => newSecret(16).toString('base64url')
 
-export function proofOf(side: 'caller' | 'called', key: Buffer, greeting: Greeting): string {
+export function proofOf(side: 'caller' | 'called', key: Buffer, greeting: Handshake): string {
   return digest(key, JSON.stringify([side, greeting.clusterId, greeting.caller, greeting.called])).toString('base64url')
 }
 

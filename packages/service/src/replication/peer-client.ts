@@ -3,23 +3,23 @@ import { request as requestTls } from 'node:https'
 import type { Socket } from 'node:net'
 import { isLoopbackHost } from '@tenure/internal/loopback'
 import type { Clock, Timer } from 'tenure'
-import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
-import { ended, PeerConnection, type Message } from './peer-connection.ts'
+import { errorStatus, ServiceError, type ServiceErrorCode } from '../common/errors.ts'
+import { ended, PeerConnection, type PeerMessage } from './peer-connection.ts'
 import {
   isProof,
-  linkHeaders,
-  linkKeys,
-  linkPath,
+  peerHeaders,
+  peerKeys,
+  peerPath,
   newNonce,
   proofOf,
   protocol,
-  type LinkKey,
+  type PeerKey,
 } from './peer-authentication.ts'
-import { Places as Room } from '../http/budgets.ts'
-import type { Caller } from '../groups/groups.ts'
-import type { ReplicasView } from '../operation/replicas.ts'
-import type { AnswerOf, ArgsOf, VerbName } from './peer-calls.ts'
-import type { HighestTerm } from './highest-term.ts'
+import { SubjectSlots as Room } from '../common/budgets.ts'
+import type { Caller } from '../groups/port.ts'
+import type { ReplicasView } from './replica-views.ts'
+import type { AnswerOf, ArgsOf, PeerCallName } from './peer-calls.ts'
+import type { KnownTerms } from './term-announcements.ts'
 
 /** Why the active replica did not answer a call. */
 export class PeerError extends Error {
@@ -37,23 +37,23 @@ export interface PeerClientOptions {
   readonly clusterId: string
   /** Returns the secret in the head of the storage. */
   secret(): string
-  readonly terms: HighestTerm
+  readonly terms: KnownTerms
   readonly clock: Clock
   /** Returns the CAs of the active replica's certificate. Default: the CAs that Node trusts. */
   readonly ca?: (() => string | undefined) | undefined
-  /** Called when the active replica cannot be reached, or refuses this one. */
+  /** Called when the active replica cannot be reached, or refuses this replica. */
   readonly onTrouble?: ((error: PeerError) => void) | undefined
   /** How the active replica shows this one to operators. */
   readonly self: { readonly replica: string; readonly address: string }
 }
 
 /** The options of a call. */
-export interface CallOptions {
+export interface PeerCallOptions {
   /** How long the caller waits. */
   readonly deadlineMs: number
   /** Aborts when the caller has disconnected. */
   readonly signal?: AbortSignal | undefined
-  /** The caller that it is made for. Undefined if this replica makes it for itself. */
+  /** The caller for whom the call is made. Undefined if this replica makes the call for itself. */
   readonly caller?: Caller | undefined
 }
 
@@ -62,28 +62,28 @@ interface Pending {
   isSent: boolean
   resolve(answer: unknown): void
   reject(error: Error): void
-  /** Stops listening to the caller's signal, and frees its room. */
+  /** Stops listening to the caller's signal, and frees the memory budget of the call. */
   forget(): void
 }
 
 const connectMs = 2_000
 const sweepMs = 200
 /**
- * How many bytes unanswered calls may take, for one subject and in total. If there are more, the active replica does
- * not keep up.
+ * How many bytes unanswered calls may take, for one subject and in total. More than that means that the active replica
+ * does not keep up.
  */
-const mostBytesPerSubject = 8 * 2 ** 20
-const mostBytes = 32 * 2 ** 20
+const maxBytesPerSubject = 8 * 2 ** 20
+const maxBytes = 32 * 2 ** 20
 const soonMs = 1_000
 
-/** One connection to a replica that is believed to be active. Once closed, it stays closed. */
+/** One connection to a replica that is believed to be active. Once closed, the connection stays closed. */
 export class PeerClient {
   readonly address: string
   readonly #options: PeerClientOptions
   readonly #pending = new Map<number, Pending>()
-  readonly #room = new Room(mostBytesPerSubject, mostBytes)
-  /** Campaigns may wait for a minute. They must not take the room that renewals need. */
-  readonly #campaignRoom = new Room(mostBytesPerSubject, mostBytes)
+  readonly #room = new Room(maxBytesPerSubject, maxBytes)
+  /** Campaigns may wait for a minute. They must not take slots that renewals need. */
+  readonly #campaignRoom = new Room(maxBytesPerSubject, maxBytes)
   /** Calls that were made before the connection was established. */
   #early: { readonly id: number; readonly json: string; readonly caller: Caller | undefined }[] = []
   #connection: PeerConnection | undefined
@@ -94,8 +94,10 @@ export class PeerClient {
   /** The position that was last confirmed to the active replica. */
   #heard = ''
   #isClosed = false
-  /** Takes changes that the active replica sends. Returns the position up to which all changes are then known. */
-  onTold: ((told: readonly unknown[]) => string) | undefined
+  /**
+   * Processes changes that the active replica sends. Returns the position up to which all changes are known afterwards.
+   */
+  onChanges: ((told: readonly unknown[]) => string) | undefined
   onClose: (() => void) | undefined
 
   constructor(address: string, options: PeerClientOptions) {
@@ -108,11 +110,11 @@ export class PeerClient {
   }
 
   /** Rejects with a {@link PeerError} if the active replica gave no answer. */
-  call<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, options: CallOptions): Promise<AnswerOf<Name>> {
+  call<Name extends PeerCallName>(verb: Name, args: ArgsOf<Name>, options: PeerCallOptions): Promise<AnswerOf<Name>> {
     return this.#ask(verb, args, options) as Promise<AnswerOf<Name>>
   }
 
-  /** Once this resolves, changes after a position come to {@link onTold}. */
+  /** Requests the changes after a position. Once this resolves, {@link onChanges} receives them. */
   async follow(after: unknown, renewals: boolean, deadlineMs: number): Promise<void> {
     await this.#ask('follow', [after, renewals], { deadlineMs })
   }
@@ -133,18 +135,18 @@ export class PeerClient {
     this.onClose?.()
   }
 
-  #ask(verb: string, args: unknown, { deadlineMs, signal, caller }: CallOptions): Promise<unknown> {
+  #ask(verb: string, args: unknown, { deadlineMs, signal, caller }: PeerCallOptions): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new PeerError('The connection is closed.', false))
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
     const room = verb === 'campaign' ? this.#campaignRoom : this.#room
     const leave = room.enter(caller?.subject ?? '', json.length)
     // The follow call is never refused: there is only one, and all watchers of this replica depend on it.
-    if (!leave && verb !== 'follow') return Promise.reject(busy(room.taken >= mostBytes))
+    if (!leave && verb !== 'follow') return Promise.reject(busy(room.taken >= maxBytes))
     return new Promise((resolve, reject) => {
       const cancel = () => {
         if (this.#connection) return this.#connection.queue('cancels', String(id))
-        // If it were still sent, a campaign would wait in the queue, and win, for a caller that has disconnected.
+        // Otherwise a campaign could wait in the queue and win for a caller that has disconnected.
         this.#take(id)?.reject(new PeerError('The caller has disconnected.', false))
       }
       signal?.addEventListener('abort', cancel, { once: true })
@@ -169,7 +171,7 @@ export class PeerClient {
     return pending
   }
 
-  /** One timer for all calls. */
+  /** All calls share one timer. */
   #sweepLater(): Timer {
     return this.#options.clock.setTimer(sweepMs, () => this.#sweepNow(), { background: true })
   }
@@ -190,14 +192,14 @@ export class PeerClient {
    */
   #connect(): void {
     if (this.#connecting) return
-    this.#connectWith(linkKeys(this.#options.secret()))
+    this.#connectWith(peerKeys(this.#options.secret()))
   }
 
-  #connectWith([key, ...older]: readonly LinkKey[]): void {
+  #connectWith([key, ...older]: readonly PeerKey[]): void {
     const { hostname, port, protocol: scheme } = new URL(this.address)
     if (scheme !== 'https:' && !isLoopbackHost(hostname)) {
-      // Not synchronously: the code that makes the first call does not expect its failure yet.
-      queueMicrotask(() => this.#giveUp(`${this.address} is neither https nor on this machine.`))
+      // Do not fail synchronously, because the code that makes the first call does not expect a failure yet.
+      queueMicrotask(() => this.#giveUp(`${this.address} is neither an https: URL nor on this machine.`))
       return
     }
     if (!key) return this.#giveUp(`${this.address} has a different secret.`)
@@ -208,15 +210,15 @@ export class PeerClient {
     this.#connecting = request({
       host: hostname.replace(/^\[(.*)\]$/, '$1'),
       port,
-      path: linkPath,
+      path: peerPath,
       agent: false,
       ...(ca !== undefined && { ca }),
       headers: {
         connection: 'Upgrade',
         upgrade: protocol,
-        [linkHeaders.cluster]: clusterId,
-        [linkHeaders.key]: key.name,
-        [linkHeaders.nonce]: nonce,
+        [peerHeaders.cluster]: clusterId,
+        [peerHeaders.key]: key.name,
+        [peerHeaders.nonce]: nonce,
       },
     })
     this.#connectTimer ??= clock.setTimer(connectMs, () => this.#giveUp('The active replica cannot be reached.'))
@@ -232,7 +234,7 @@ export class PeerClient {
     this.#connecting.end()
   }
 
-  /** Ends an attempt to connect. */
+  /** Ends a connection attempt. */
   #giveUp(reason: string): void {
     if (!this.#isClosed) this.#options.onTrouble?.(new PeerError(reason, false))
     this.close(reason)
@@ -242,11 +244,11 @@ export class PeerClient {
     response: IncomingMessage,
     socket: Socket,
     head: Buffer,
-    { key: { key }, nonce }: { readonly key: LinkKey; readonly nonce: string },
+    { key: { key }, nonce }: { readonly key: PeerKey; readonly nonce: string },
   ): void {
     const { clock, terms, clusterId, self } = this.#options
-    const greeting = { clusterId, caller: nonce, called: String(response.headers[linkHeaders.nonce]) }
-    if (this.#isClosed || !isProof(response.headers[linkHeaders.proof], proofOf('called', key, greeting))) {
+    const greeting = { clusterId, caller: nonce, called: String(response.headers[peerHeaders.nonce]) }
+    if (this.#isClosed || !isProof(response.headers[peerHeaders.proof], proofOf('called', key, greeting))) {
       socket.destroy()
       return this.#giveUp(`${this.address} does not know the secret of this cluster.`)
     }
@@ -268,16 +270,16 @@ export class PeerClient {
     }
   }
 
-  #onMessage({ term, answers = [], told = [] }: Message): void {
-    // The sender is no longer active and does not know it, so anything it says may be outdated.
+  #onMessage({ term, answers = [], told = [] }: PeerMessage): void {
+    // The sender is no longer active but does not know it yet, so anything it sends may be outdated.
     if (term < this.#options.terms.highest) return this.close('The replica is no longer active.')
-    this.#options.terms.saw(term)
+    this.#options.terms.observe(term)
     for (const [id, how, value] of answers) {
       const pending = this.#take(id)
       if (how === ended.done) pending?.resolve(value ?? undefined)
       else pending?.reject(how === ended.failed ? errorFrom(value) : new PeerError('The replica is not active.', false))
     }
-    if (told.length > 0 && this.onTold) this.#confirm(this.onTold(told))
+    if (told.length > 0 && this.onChanges) this.#confirm(this.onChanges(told))
   }
 
   /**
@@ -291,7 +293,7 @@ export class PeerClient {
   }
 }
 
-/** A subject that exceeds its own limit must not cause an error that looks like a failure of the whole service. */
+/** The error for a call that exceeds a limit: the limit for all calls, or only that of its subject (`RATE_LIMITED`). */
 function busy(withAll: boolean): ServiceError {
   const details = { retry_after_ms: soonMs }
   return withAll

@@ -2,13 +2,13 @@ import type { Socket } from 'node:net'
 import { Type, type Static } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { Clock, Timer } from 'tenure'
-import { nextTurn } from '../clock.ts'
-import type { Caller } from '../groups/groups.ts'
+import { nextTurn } from '../common/clock.ts'
+import type { Caller } from '../groups/port.ts'
 import { positionLength } from '../storage/position.ts'
 
 /** Everything that one side sends within one turn of the event loop, in one message. */
-const Message = Type.Object({
-  /** The highest term of an active replica that the sender knows of. */
+const PeerMessage = Type.Object({
+  /** The highest term of an active replica that the sender knows. */
   term: Type.Integer({ minimum: 0 }),
   proof: Type.Optional(Type.String()),
   /** Sent with the proof: the name and address of the replica that connected, for operators. */
@@ -19,7 +19,7 @@ const Message = Type.Object({
   ),
   /**
    * Sent before or with the calls: for each call its id, the subject that is charged, and the lane, which is empty if
-   * it equals the subject. Replicas of earlier versions do not send it.
+   * it equals the subject. A replica sends none for the calls that it makes for itself.
    */
   callers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.String()]))),
   /** Calls whose caller has disconnected. */
@@ -28,11 +28,11 @@ const Message = Type.Object({
   answers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer(), Type.Unknown()]))),
   /** Changes of groups, in order. */
   told: Type.Optional(Type.Array(Type.Unknown())),
-  /** The position up to which the sender knows all changes. */
+  /** The sender knows all changes up to this position. */
   heard: Type.Optional(Type.String({ maxLength: positionLength })),
 })
-export type Message = Static<typeof Message>
-const isMessage = TypeCompiler.Compile(Message)
+export type PeerMessage = Static<typeof PeerMessage>
+const isMessage = TypeCompiler.Compile(PeerMessage)
 
 /** Parts of a message. Each item is JSON. */
 export type Part = (typeof parts)[number]
@@ -43,8 +43,8 @@ const parts = ['callers', 'calls', 'answers', 'told', 'cancels'] as const
 export const ended = { done: 0, failed: 1, notActive: 2 } as const
 
 /** The size limit of a message. */
-export const mostMessageBytes = 16 * 2 ** 20
-/** Larger messages are split, so that none keeps the other side busy for long. */
+export const maxMessageBytes = 16 * 2 ** 20
+/** Larger messages are split, so that no message keeps the other side busy for long. */
 const pieceBytes = 2 ** 16
 /** How long messages are processed before other callbacks may run. */
 const readMs = 2
@@ -52,12 +52,12 @@ const headBytes = 4
 const greetingBytes = 4_096
 const pingMs = 1_000
 /** How long a connection may be silent before it is closed: the other side has disappeared or stalled. */
-const silenceMs = 3_000
+const peerTimeoutMs = 3_000
 
 export interface PeerConnectionOptions {
   readonly clock: Clock
   term(): number
-  onMessage(message: Message): void
+  onMessage(message: PeerMessage): void
   /** Called once. */
   onClose(): void
   onDrain?(): void
@@ -75,11 +75,11 @@ export class PeerConnection {
   #chunks: Buffer[] = []
   #have = 0
   #need = headBytes
-  #mostBytes = greetingBytes
+  #maxBytes = greetingBytes
   #heardAtMs: number
   #tickedAtMs: number
   #hasSent = false
-  /** Whether data that has arrived waits for the next turn. */
+  /** Whether data that has arrived is waiting for the next turn. */
   #isHeld = false
   #tick: Timer | undefined
   #isClosed = false
@@ -104,19 +104,22 @@ export class PeerConnection {
 
   /** Called once the other side has authenticated: from now on it may send more than a greeting. */
   trust(): void {
-    this.#mostBytes = mostMessageBytes
+    this.#maxBytes = maxMessageBytes
   }
 
   get isClosed(): boolean {
     return this.#isClosed
   }
 
-  /** How many bytes the other side has not read yet. */
+  /**
+   * Bytes queued in this process because the socket does not accept them yet. The number grows when the other side does
+   * not read.
+   */
   get unsentBytes(): number {
     return this.#socket.writableLength
   }
 
-  /** Queues a call. Its caller is sent before it. */
+  /** Queues a call. The caller's entry is sent before it. */
   call(id: number, json: string, caller: Caller | undefined): void {
     if (caller) this.queue('callers', JSON.stringify([id, caller.subject, caller.lane ?? '']))
     this.queue('calls', json)
@@ -184,8 +187,8 @@ export class PeerConnection {
   }
 
   /**
-   * Processes the data that has arrived. What does not fit into this turn is processed in the next one, and nothing
-   * more is read until then.
+   * Processes the data that has arrived. Data that does not fit into this turn is processed in the next one, and
+   * nothing more is read until then.
    */
   #read(): void {
     const { clock } = this.#options
@@ -198,7 +201,7 @@ export class PeerConnection {
     this.#need = headBytes
     while (bytes.length - at >= headBytes && !isLate) {
       const length = bytes.readUInt32BE(at)
-      if (length > this.#mostBytes) return this.close()
+      if (length > this.#maxBytes) return this.close()
       if (bytes.length - at < headBytes + length) {
         this.#need = headBytes + length
         break
@@ -237,14 +240,14 @@ export class PeerConnection {
     const stoodStill = nowMs - this.#tickedAtMs > 2 * pingMs
     this.#tickedAtMs = nowMs
     if (stoodStill) this.#heardAtMs = nowMs
-    if (nowMs - this.#heardAtMs >= silenceMs) return this.close()
+    if (nowMs - this.#heardAtMs >= peerTimeoutMs) return this.close()
     if (!this.#hasSent) this.send()
     this.#hasSent = false
     this.#tickLater()
   }
 }
 
-function messageOf(json: string): Message | undefined {
+function messageOf(json: string): PeerMessage | undefined {
   try {
     const message: unknown = JSON.parse(json)
     return isMessage.Check(message) ? message : undefined

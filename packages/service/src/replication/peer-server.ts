@@ -1,61 +1,62 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
 import { clientNetwork } from '@tenure/internal/client-network'
 import { isLoopback } from '@tenure/internal/loopback'
 import type { Clock } from 'tenure'
-import type { Tls } from '../auth/tls.ts'
-import { wrongOption } from '../errors.ts'
-import type { FairQueue } from '../fair-queue.ts'
-import type { Groups } from '../groups/groups.ts'
-import type { ActiveView, FollowerView, ReplicasView } from '../operation/replicas.ts'
+import { wrongOption } from '../common/errors.ts'
+import type { FairQueue } from '../common/fair-queue.ts'
+import type { Groups } from '../groups/port.ts'
+import type { ActiveView, FollowerView, ReplicasView } from './replica-views.ts'
 import type { Feed } from '../watch/feed.ts'
 import { PeerSession } from './peer-session.ts'
-import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from './peer-authentication.ts'
-import type { ActiveReplica, ActiveReplicas } from './active-replica.ts'
-import type { HighestTerm } from './highest-term.ts'
+import { isProof, peerHeaders, peerKeys, peerPath, newNonce, proofOf, protocol } from './peer-authentication.ts'
+import type { ActiveReplica, ActiveReplicaSource } from './active-replica.ts'
+import type { KnownTerms } from './term-announcements.ts'
 
 export interface PeerServerOptions {
   readonly clusterId: string
   /** Returns the secret in the head of the storage. */
   secret(): string
-  readonly places: ActiveReplicas
-  readonly terms: HighestTerm
+  readonly activeReplicas: ActiveReplicaSource
+  readonly terms: KnownTerms
   readonly clock: Clock
-  /** An IP address, or `all` for all addresses of this machine. Default: 127.0.0.1. */
+  /** An IP address, or `all` for all addresses of this machine. The default is 127.0.0.1. */
   readonly host?: string | undefined
   readonly port: number
-  /** Without it, only this machine may connect. */
-  readonly tls?: Tls | undefined
+  /** The TLS options of the listener. Without them, only processes on this machine may connect. */
+  readonly tls?: SecureContextOptions | undefined
   /** The changes that this replica sends while it is active. */
   readonly changes: PeerChanges
-  /** Divides the event loop among the callers, those of followers and those of this replica. */
+  /** Divides the event loop among the callers of followers and of this replica. */
   readonly fairQueue: Pick<FairQueue, 'run'>
   readonly budget: PeerBudget
-  /** Returns what operators see of this replica while it is active. */
+  /** Returns the view of this replica that operators see while it is active. */
   active(): ActiveView | undefined
 }
 
-/** What callers of followers are charged for on the active replica. */
+/** Charges the callers of followers on the active replica. */
 export interface PeerBudget {
   /** Charges a subject for work, in requests. Throws if its budget is used up. */
   work(subject: string, units: number): void
   /**
-   * Charges a subject for deliveries that it causes. Returns false if its budget is used up, and nothing is delivered.
+   * Charges a subject for deliveries that it causes. Returns false if its budget is used up. In that case nothing is
+   * delivered.
    */
   deliver(subject: string, count: number): boolean
 }
 
-/** Changes as this replica sends them. */
-export interface PeerChanges extends Pick<Groups, 'follow' | 'textsOf'> {
+/** The changes that this replica sends. */
+export interface PeerChanges extends Pick<Groups, 'listen' | 'textsOf'> {
   readonly feed: Feed
   /** Resolves to true once changes come from the groups of this active term, and to false if they never will. */
-  whenFrom(place: ActiveReplica): Promise<boolean>
+  whenFrom(activeReplica: ActiveReplica): Promise<boolean>
 }
 
-const mostConnections = 256
+const maxConnections = 256
 /** The limit per network for unauthenticated connections. Without it, a silent client could take all connections. */
-const mostStrangers = 16
+const maxUnauthenticated = 16
 const greetingMs = 5_000
 
 /**
@@ -67,7 +68,10 @@ export class PeerServer {
   readonly #server: Server
   readonly #peers = new Set<PeerSession>()
   readonly #sockets = new Set<Socket>()
-  /** By network: connections that have not proven yet that they belong to this cluster, by peer, oldest first. */
+  /**
+   * The connections that have not yet proven that they belong to this cluster: by network, and then by peer, oldest
+   * first.
+   */
   readonly #strangers = new Map<string, Map<string, Socket>>()
   readonly #stopped = new AbortController()
 
@@ -79,8 +83,8 @@ export class PeerServer {
     this.#options = options
     const timeouts = { headersTimeout: greetingMs, requestTimeout: greetingMs, connectionsCheckingInterval: 1_000 }
     this.#server = tls ? createTlsServer({ ...tls, ...timeouts, handshakeTimeout: greetingMs }) : createServer(timeouts)
-    this.#server.maxConnections = mostConnections
-    // A connection is for one upgrade. Strangers get no further answers.
+    this.#server.maxConnections = maxConnections
+    // A connection serves one upgrade. Unauthenticated clients get no further answers.
     this.#server.maxRequestsPerSocket = 1
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
@@ -108,16 +112,16 @@ export class PeerServer {
       // Without a host, Node also listens on IPv6 addresses, if there are any.
       this.#server.listen({ port, ...(host !== 'all' && { host }) }, () => resolve())
     })
-    void this.#endPeersOfFormerPlaces()
+    void this.#endPeersOfFormerTerms()
     return (this.#server.address() as AddressInfo).port
   }
 
   /** Uses another certificate for connections from now on. */
-  renew(tls: Tls): void {
+  renew(tls: SecureContextOptions): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls)
   }
 
-  /** Returns the replicas as this one sees them: all of them, while it is active. */
+  /** Returns the replicas that this replica knows. While it is active, these are all of them. */
   view(): ReplicasView {
     // A follower that reconnects before its old connection is closed counts as one replica.
     const followers = new Map<string, FollowerView>()
@@ -138,20 +142,20 @@ export class PeerServer {
    * Closes the connections when this replica stops being active, so that followers repeat their waiting calls on the
    * next one.
    */
-  async #endPeersOfFormerPlaces(): Promise<void> {
-    const { places } = this.#options
+  async #endPeersOfFormerTerms(): Promise<void> {
+    const { activeReplicas } = this.#options
     const { signal } = this.#stopped
     while (!signal.aborted) {
-      const place = places.now()
-      await places.changed(place, signal)
-      if (place.kind !== 'here') continue
+      const activeReplica = activeReplicas.now()
+      await activeReplicas.changed(activeReplica, signal)
+      if (activeReplica.kind !== 'local') continue
       for (const peer of this.#peers) peer.close()
     }
   }
 
   /**
-   * Adds an unauthenticated connection. If its network has too many, the oldest is closed: a replica of this cluster
-   * authenticates soon.
+   * Adds an unauthenticated connection. If its network has too many, the oldest is closed. A replica of this cluster
+   * authenticates quickly.
    */
   #meet(socket: Socket, address: string, port: number): void {
     const network = clientNetwork(address)
@@ -159,12 +163,12 @@ export class PeerServer {
     this.#strangers.set(network, strangers)
     strangers.set(`${address} ${port}`, socket)
     const [oldest] = strangers
-    if (!oldest || strangers.size <= mostStrangers) return
+    if (!oldest || strangers.size <= maxUnauthenticated) return
     strangers.delete(oldest[0])
     oldest[1].destroy()
   }
 
-  /** Identified by port, because with TLS the upgraded socket is a different object than the accepted one. */
+  /** Identified by port, because with TLS the upgraded socket is not the same object as the accepted one. */
   #know(address: string, port: number): void {
     const network = clientNetwork(address)
     const strangers = this.#strangers.get(network)
@@ -182,21 +186,21 @@ export class PeerServer {
       // Closes both halves: the other side may never close its own.
       socket.destroySoon()
     }
-    if (request.url !== linkPath) return refuse('404 Not Found')
+    if (request.url !== peerPath) return refuse('404 Not Found')
     if (headers.upgrade !== protocol) return refuse(`426 This replica speaks ${protocol}`)
-    const keys = linkKeys(secret())
-    const found = keys.find(({ name }) => isProof(headers[linkHeaders.key], name))
-    const caller = headers[linkHeaders.nonce]
+    const keys = peerKeys(secret())
+    const found = keys.find(({ name }) => isProof(headers[peerHeaders.key], name))
+    const caller = headers[peerHeaders.nonce]
     if (!found || typeof caller !== 'string') return refuse('401 The secret is different')
-    if (headers[linkHeaders.cluster] !== clusterId) return refuse('409 This replica belongs to another cluster')
+    if (headers[peerHeaders.cluster] !== clusterId) return refuse('409 This replica belongs to another cluster')
     const greeting = { clusterId, caller, called: newNonce() }
     socket.write(
       [
         'HTTP/1.1 101 Switching Protocols',
         'connection: Upgrade',
         `upgrade: ${protocol}`,
-        `${linkHeaders.nonce}: ${greeting.called}`,
-        `${linkHeaders.proof}: ${proofOf('called', found.key, greeting)}`,
+        `${peerHeaders.nonce}: ${greeting.called}`,
+        `${peerHeaders.proof}: ${proofOf('called', found.key, greeting)}`,
         '\r\n',
       ].join('\r\n'),
     )

@@ -1,68 +1,70 @@
 import type { Socket } from 'node:net'
 import type { Timer } from 'tenure'
-import { ServiceError } from '../errors.ts'
-import type { Lane } from '../fair-queue.ts'
-import type { Caller } from '../groups/groups.ts'
-import type { FollowerView, ReplicasView } from '../operation/replicas.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { Lane } from '../common/fair-queue.ts'
+import type { Caller } from '../groups/port.ts'
+import type { FollowerView, ReplicasView } from './replica-views.ts'
 import { positionFrom, type Position } from '../storage/position.ts'
-import { ended, PeerConnection, mostMessageBytes, type Message } from './peer-connection.ts'
+import { ended, PeerConnection, maxMessageBytes, type PeerMessage } from './peer-connection.ts'
 import { isProof } from './peer-authentication.ts'
 import type { PeerServerOptions } from './peer-server.ts'
-import { LinkStream } from './peer-stream.ts'
-import { runnerOf } from './peer-calls.ts'
-import { isSameReplica, type ActiveReplica } from './active-replica.ts'
+import { PeerStream } from './peer-stream.ts'
+import { parseCall } from './peer-calls.ts'
+import { isSameActiveTerm, type ActiveReplica, type LocalReplica } from './active-replica.ts'
 
-interface LinkPeerOptions extends Pick<
+interface PeerSessionOptions extends Pick<
   PeerServerOptions,
-  'places' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
+  'activeReplicas' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
 > {
   /** The proof that the other side must send first. */
   readonly proof: string
   readonly greetingMs: number
-  /** Returns all replicas, for an operator who asks this follower. */
+  /** Returns all replicas, for an operator who queries this follower. */
   replicas(): ReplicasView
   /** Called once the other side has proven that it belongs to this cluster. */
   onKnown(): void
   onClose(): void
 }
 
-type Call = NonNullable<Message['calls']>[number]
-type Here = ActiveReplica & { readonly kind: 'here' }
+type PeerCall = NonNullable<PeerMessage['calls']>[number]
 
 /** A call whose turn it is. */
-interface Taken {
+interface RunningCall {
   readonly caller: Caller | undefined
   readonly controller: AbortController
-  /** When its caller stops waiting, on the monotonic clock. */
+  /** When the caller stops waiting, on the monotonic clock. */
   readonly untilMs: number
 }
 
-/** The limit for unanswered calls of a follower. A follower has a lower limit for each subject. */
-const mostInFlight = 65_536
+/** The limit for unanswered calls of a follower. Each follower itself has a lower limit per subject. */
+const maxInFlight = 65_536
 /** How many bytes are charged as one request. */
 const bytesPerRequest = 4_096
 /** A follower with more unread bytes than this is disconnected. It reconnects and repeats its calls. */
-const mostUnreadBytes = 64 * 2 ** 20
+const maxUnreadBytes = 64 * 2 ** 20
 const soonMs = 1_000
 
 /** A connected follower. Its calls end with its connection. */
 export class PeerSession {
-  readonly #options: LinkPeerOptions
+  readonly #options: PeerSessionOptions
   readonly #connection: PeerConnection
   /** Calls that wait for their turn or are in progress, with the controllers that end them. */
   readonly #inFlight = new Map<number, AbortController>()
-  /** The callers of calls that have not arrived yet. */
+  /** The callers whose calls have not arrived yet. */
   readonly #callers = new Map<number, Caller>()
-  /** The follower's own calls take turns as one caller. */
+  /** The follower's own calls take turns together, as one caller. */
   readonly #ownLane: Lane = { name: 'replica' }
   readonly #greeting: Timer
-  /** Set once it has proven that it belongs to this cluster: since when, and its name and address. */
+  /**
+   * When the follower was authenticated, and its name and address. Undefined until it has proven that it belongs to
+   * this cluster.
+   */
   #known: { readonly sinceMs: number; readonly replica: string; readonly address: string } | undefined
-  /** The position up to which it knows all changes. */
+  /** The follower knows all changes up to this position. */
   #heard: Position | undefined
-  #stream: LinkStream | undefined
+  #stream: PeerStream | undefined
 
-  constructor(socket: Socket, head: Buffer, options: LinkPeerOptions) {
+  constructor(socket: Socket, head: Buffer, options: PeerSessionOptions) {
     const { clock, terms } = options
     this.#options = options
     this.#connection = new PeerConnection(socket, head, {
@@ -75,7 +77,7 @@ export class PeerSession {
     this.#greeting = clock.setTimer(options.greetingMs, () => this.close(), { background: true })
   }
 
-  /** Undefined until it has authenticated. */
+  /** Undefined until the follower has authenticated. */
   get view(): FollowerView | undefined {
     if (!this.#known) return undefined
     const missing = this.#heard && this.#options.changes.feed.after(this.#heard)
@@ -97,7 +99,7 @@ export class PeerSession {
     this.#options.onClose()
   }
 
-  #onMessage({ term, proof, from, heard, callers = [], calls = [], cancels = [] }: Message): void {
+  #onMessage({ term, proof, from, heard, callers = [], calls = [], cancels = [] }: PeerMessage): void {
     if (!this.#known) {
       if (!from || !isProof(proof, this.#options.proof)) return this.close()
       const [replica, address] = from
@@ -108,44 +110,45 @@ export class PeerSession {
     }
     if (heard !== undefined) this.#heard = positionFrom(heard)
     const { terms } = this.#options
-    terms.saw(term)
+    terms.observe(term)
     for (const [id, subject, lane] of callers) this.#callers.set(id, { subject, lane: lane || subject })
     for (const call of calls) {
-      // Not through the queue: however busy this replica is, the follower must not miss changes.
-      if (call[1] === 'follow') this.#ifActive(term, call[0], (place) => void this.#follow(place, call[0], call[2]))
+      // Do not queue this call: however busy this replica is, the follower must not miss changes.
+      if (call[1] === 'follow')
+        this.#ifActive(term, call[0], (activeReplica) => void this.#follow(activeReplica, call[0], call[2]))
       else this.#take(term, call)
     }
     for (const id of cancels) this.#inFlight.get(id)?.abort()
-    if (this.#connection.unsentBytes > mostUnreadBytes) this.close()
+    if (this.#connection.unsentBytes > maxUnreadBytes) this.close()
   }
 
-  /** Runs the call, or answers that this replica is not the one that the call is meant for. */
-  #ifActive(term: number, id: number, run: (place: Here) => void): void {
-    const place = this.#options.places.now()
+  /** Runs the call, or answers that the call is not meant for this replica. */
+  #ifActive(term: number, id: number, run: (activeReplica: LocalReplica) => void): void {
+    const activeReplica = this.#options.activeReplicas.now()
     // A lower term means that the call was meant for the previous active replica. A higher one means that another
-    // replica is active, and this one stops.
-    if (place.kind === 'here' && term === place.term) run(place)
+    // replica is active, so this one stops being active.
+    if (activeReplica.kind === 'local' && term === activeReplica.term) run(activeReplica)
     else this.#answer(id, ended.notActive, 'null')
   }
 
   /** Begins a call now, or when it is its caller's turn among all callers of the active replica. */
-  #take(term: number, call: Call): void {
+  #take(term: number, call: PeerCall): void {
     const { clock, fairQueue } = this.#options
     const [id, , , deadlineMs] = call
     const caller = this.#callers.get(id)
     this.#callers.delete(id)
-    if (this.#inFlight.size >= mostInFlight) return this.#fail(id, tooMany())
+    if (this.#inFlight.size >= maxInFlight) return this.#fail(id, tooMany())
     const controller = new AbortController()
     this.#inFlight.set(id, controller)
     const untilMs = clock.monotonicMs() + deadlineMs
     const begin = () => {
-      // Its follower has disconnected.
+      // The follower has disconnected.
       if (this.#inFlight.get(id) !== controller) return
       let answering: Promise<void> | undefined
-      // Otherwise nobody waits for the answer any more, and a campaign would win a term for nobody.
+      // Without this check, a campaign could win a term after its caller has stopped waiting.
       if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {
-        this.#ifActive(term, id, (place) => {
-          answering = this.#run(place, call, { caller, controller, untilMs })
+        this.#ifActive(term, id, (activeReplica) => {
+          answering = this.#run(activeReplica, call, { caller, controller, untilMs })
         })
       } else this.#answer(id, ended.notActive, 'null')
       if (!answering) this.#inFlight.delete(id)
@@ -156,35 +159,39 @@ export class PeerSession {
   }
 
   /** Returns undefined if it answers synchronously. */
-  #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
+  #run(
+    activeReplica: LocalReplica,
+    [id, name, args]: PeerCall,
+    { caller, controller, untilMs }: RunningCall,
+  ): Promise<void> | undefined {
     if (name === 'replicas') {
       this.#done(id, this.#options.replicas())
       return undefined
     }
-    const runner = runnerOf(name, args)
+    const runner = parseCall(name, args)
     if (!runner) {
       const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all replicas run the same version?`
       this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
       return undefined
     }
     try {
-      const bytes = caller ? runner.bytesOf(place.groups) : 0
+      const bytes = caller ? runner.bytesOf(activeReplica.groups) : 0
       if (caller && bytes > bytesPerRequest)
         this.#options.budget.work(caller.subject, Math.ceil(bytes / bytesPerRequest))
-      const answer = runner.run(place.groups, controller.signal, caller)
-      if (answer instanceof Promise) return this.#later(place, id, answer, { controller, untilMs })
+      const answer = runner.run(activeReplica.groups, controller.signal, caller)
+      if (answer instanceof Promise) return this.#later(activeReplica, id, answer, { controller, untilMs })
       this.#done(id, answer)
     } catch (error) {
-      this.#failAt(place, id, error)
+      this.#failAt(activeReplica, id, error)
     }
     return undefined
   }
 
   async #later(
-    place: ActiveReplica,
+    activeReplica: ActiveReplica,
     id: number,
     answer: Promise<unknown>,
-    { controller, untilMs }: Pick<Taken, 'controller' | 'untilMs'>,
+    { controller, untilMs }: Pick<RunningCall, 'controller' | 'untilMs'>,
   ): Promise<void> {
     const { clock } = this.#options
     const leftMs = Math.max(0, untilMs - clock.monotonicMs())
@@ -192,24 +199,28 @@ export class PeerSession {
     try {
       this.#done(id, await answer)
     } catch (error) {
-      this.#failAt(place, id, error)
+      this.#failAt(activeReplica, id, error)
     } finally {
       timer.cancel()
       this.#inFlight.delete(id)
     }
   }
 
-  async #follow(place: ActiveReplica, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
+  async #follow(activeReplica: ActiveReplica, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
     const position = typeof after === 'string' ? positionFrom(after) : undefined
     if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'The position is not valid.'))
-    if (!(await this.#options.changes.whenFrom(place)) || place.kind !== 'here' || this.#connection.isClosed) {
+    if (
+      !(await this.#options.changes.whenFrom(activeReplica)) ||
+      activeReplica.kind !== 'local' ||
+      this.#connection.isClosed
+    ) {
       return this.#answer(id, ended.notActive, 'null')
     }
     this.#heard = position
     this.#stream?.end()
-    this.#stream = new LinkStream(this.#connection, {
+    this.#stream = new PeerStream(this.#connection, {
       ...this.#options,
-      groups: place.groups,
+      groups: activeReplica.groups,
       renewals: renewals === true,
     })
     this.#done(id, undefined)
@@ -218,7 +229,7 @@ export class PeerSession {
 
   #done(id: number, answer: unknown): void {
     const json = answer === undefined ? 'null' : JSON.stringify(answer)
-    const isTooLarge = json.length > mostMessageBytes / 4 && Buffer.byteLength(json) > mostMessageBytes / 2
+    const isTooLarge = json.length > maxMessageBytes / 4 && Buffer.byteLength(json) > maxMessageBytes / 2
     if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be forwarded.'))
     else this.#answer(id, ended.done, json)
   }
@@ -227,8 +238,8 @@ export class PeerSession {
    * A failure because this replica is no longer active is not an answer. Closing the connection makes the follower
    * repeat the call on the next active replica.
    */
-  #failAt(place: ActiveReplica, id: number, error: unknown): void {
-    const isOver = !isSameReplica(this.#options.places.now(), place)
+  #failAt(activeReplica: ActiveReplica, id: number, error: unknown): void {
+    const isOver = !isSameActiveTerm(this.#options.activeReplicas.now(), activeReplica)
     if (isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE') this.close()
     else this.#fail(id, error)
   }

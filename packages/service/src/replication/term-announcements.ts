@@ -4,40 +4,48 @@ import type { Clock } from 'tenure'
 /** The options of {@link TermAnnouncements}. */
 export interface TermAnnouncementsOptions {
   readonly clock: Clock
-  /** How long to wait before the storage is read again after a failure. */
+  /** How long to wait after a failure before reading the storage again. */
   readonly retryMs: number
   /** Aborts when this replica stops. */
   readonly signal: AbortSignal
   /** Returns the term of the storage's head, from a linearizable read. */
   headTerm(): Promise<number>
-  /** Returns the term of the newest election record known here, or 0 if there is none. */
+  /** Returns the term of the newest election record that this replica knows, or 0 if there is none. */
   recordTerm(): number
   /** Called synchronously when a higher term is accepted. */
   onHigher(term: number): void
-  /** Called when a term turns out to belong to no replica. */
-  onForgotten(term: number): void
+  /** Called when the highest term turned out to belong to no replica and was lowered. */
+  onForgotten(): void
+}
+
+/** The terms that connections to other replicas report and query. */
+export interface KnownTerms {
+  /** A replica with a lower term is no longer active, even if it does not know that yet. */
+  readonly highest: number
+  /** Records a term that another replica reported. Returns whether it is accepted for now. */
+  observe(term: number): boolean
 }
 
 /**
- * The highest term of an active replica that was seen anywhere.
+ * The highest known term of an active replica, from this replica's own election or from another replica.
  *
- * A term that another replica reports is accepted at once: there may be a successor that this replica cannot know of,
+ * A term that another replica reports is accepted at once: there may be a successor that this replica does not know,
  * because its clocks were stopped. But the report may be wrong. A broken peer may send any number, and after a restore
- * the terms are lower than before. If such a term were accepted permanently, this replica would never be active again. So
- * a reported term is compared with the storage's head and the election's record, and is dropped if both are lower.
+ * the terms are lower than before. If such a term were accepted permanently, this replica would never be active again.
+ * So a reported term is compared with the storage's head and the election's record, and is dropped if both are lower.
  *
  * Dropping it is safe: the active term that had to end has ended, and each later one is granted by the election and
  * swaps a head whose term is lower than its own. From then on, terms as high as the dropped one are verified *before*
  * they are accepted, so replicas that keep repeating it to each other end no further active term.
  */
-export class TermAnnouncements {
+export class TermAnnouncements implements KnownTerms {
   readonly #options: TermAnnouncementsOptions
   #highest = 0
-  /** Terms from here on are verified before they are accepted. */
+  /** Terms at or above this one are verified before they are accepted. */
   #doubtedFrom = Infinity
   /** The highest term that waits for verification. */
   #doubted = 0
-  /** How many terms were accepted so far. A head that was read before the last one says nothing about it. */
+  /** How many terms have been accepted so far. A head that was read before the last of them says nothing about it. */
   #heard = 0
   #isChecking = false
 
@@ -49,8 +57,7 @@ export class TermAnnouncements {
     return this.#highest
   }
 
-  /** Takes a term that another replica reported. Returns whether it is accepted, for now. */
-  heard(term: number): boolean {
+  observe(term: number): boolean {
     if (term <= this.#highest) return true
     const isDoubted = term >= this.#doubtedFrom
     if (isDoubted) this.#doubted = Math.max(this.#doubted, term)
@@ -59,14 +66,14 @@ export class TermAnnouncements {
     return !isDoubted
   }
 
-  /** Takes a term from the election's own record. */
+  /** Records a term from the election's own record. */
   found(term: number): void {
     if (term >= this.#doubtedFrom) this.#doubtedFrom = Infinity
     if (term > this.#highest) this.#obey(term)
     else this.look()
   }
 
-  /** Verifies again while the election's record has a lower term than the highest. */
+  /** Repeats the verification while the election's record has a lower term than the highest known one. */
   look(): void {
     if (this.#options.recordTerm() < this.#highest) void this.#check()
   }
@@ -101,6 +108,6 @@ export class TermAnnouncements {
     if (forgotten <= known) return
     this.#doubtedFrom = Math.min(this.#doubtedFrom, forgotten)
     this.#highest = known
-    this.#options.onForgotten(forgotten)
+    this.#options.onForgotten()
   }
 }

@@ -8,7 +8,7 @@ import type { ConfirmedHead } from './data-loss.ts'
 export class TermStorage implements Storage {
   readonly #storage: Storage
   readonly #confirmed: ConfirmedHead
-  #underWay: Promise<unknown> | undefined
+  #inFlight: Promise<unknown> | undefined
 
   constructor(storage: Storage, confirmed: ConfirmedHead) {
     this.#storage = storage
@@ -25,7 +25,7 @@ export class TermStorage implements Storage {
 
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
     const append = this.#storage.append(expected, batch)
-    this.#underWay = append
+    this.#inFlight = append
     const appended = await append
     if (appended === 'done') this.#confirmed.note(batch.head)
     return appended
@@ -37,12 +37,12 @@ export class TermStorage implements Storage {
 
   check(): Promise<void> {
     const check = this.#storage.check()
-    this.#underWay = check
+    this.#inFlight = check
     return check
   }
 
   /** Resolves once no append and no check is in flight. There is never more than one of them. */
   async close(): Promise<void> {
-    await Promise.allSettled([this.#underWay])
+    await Promise.allSettled([this.#inFlight])
   }
 }

@@ -7,11 +7,11 @@ export const activeElection = 'active'
 /**
  * Returns the store in which the active replica is elected: leases on the same server as the storage. The highest term
  * it reports is at least the term of the storage's head. So if the lease keys are lost, or come back in an older
- * version, they elect nobody in a term that an active replica has had. They also elect nobody at once, because a
- * highest term without a record counts as held.
+ * version, they elect nobody in a term that an active replica has already had. They also elect nobody immediately,
+ * because a highest term without a record counts as held.
  *
  * The head's term may rise between reading it and the grant. Only a replica elected by the same leases raises it, and
- * the leases then refuse a lower term. If the leases are lost at that very moment, the head itself refuses: a replica
+ * the leases then refuse a lower term. If the leases are lost at that moment, the head itself refuses: a replica
  * becomes active by swapping the head to a strictly higher term.
  */
 export function activeStore(leases: LeaseStore, storage: Pick<Storage, 'head'>): LeaseStore {

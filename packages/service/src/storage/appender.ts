@@ -1,6 +1,6 @@
 /**
- * What to send to a {@link Storage}, and what follows from its answers. This file only decides, on plain data.
- * `Journal` carries the decisions out, one batch at a time.
+ * Decides which batches to send to a {@link Storage}, and how to interpret its answers. This file contains only the
+ * decisions, as functions on plain data. `Journal` carries them out, one batch at a time.
  *
  * When an append rejects, its writers fail at once, and the outcome of the batch is unknown: it may still be applied,
  * even much later. Nothing else is appended on top of it. Instead an empty batch is appended to the same head. If that
@@ -9,15 +9,15 @@
  * has appended, and this one never appends again. Reading the head would not settle anything: see {@link
  * Storage.append}.
  *
- * Writers that failed although their batch was applied are like those of a process that crashed between the commit and
- * the answer. `LocalGroups` explains what that means for each kind of write. Such records are *unheard*: they are
- * replaced by the records in memory before anything else is written. Otherwise a watcher could see a later batch before
- * the process crashes, and its cursor would cover a record that was never reported to it.
+ * If a batch was applied although its writers failed, the effect is the same as if the process had crashed between the
+ * commit and the answer. `LocalGroups` explains what that means for each kind of write. Such records are *unconfirmed*:
+ * they are replaced by the records in memory before anything else is written. Otherwise a watcher could see a later
+ * batch before the process crashes, and its cursor would cover a record that was never reported to it.
  */
-import { ServiceError } from '../errors.ts'
-import type { Appended, Batch, GroupRecord, KeptGroup, StorageHead } from './storage.ts'
+import { ServiceError } from '../common/errors.ts'
+import type { Appended, Batch, GroupRecord, StoredGroup, StorageHead } from './storage.ts'
 
-/** What a batch may change in the head, apart from its position. */
+/** The changes that a batch may make to the head, apart from its position. */
 export type HeadChanges = Partial<Pick<StorageHead, 'term' | 'restores' | 'incarnation' | 'heldMs'>>
 
 /** The state of the process that appends. */
@@ -26,12 +26,12 @@ export interface Appender {
   readonly head: StorageHead
   /** Applied to the head of every batch from now on. */
   readonly changes: HeadChanges
-  /** The batch that was sent, until it is certain that it is applied, or never will be. */
+  /** The batch that was sent, until its outcome is certain. */
   readonly open?: OpenBatch | undefined
   /** Groups whose record is in the storage although its writer failed. */
-  readonly unheard: readonly string[]
-  /** Why nothing is sent any more. Undefined while batches may be sent. */
-  readonly over?: ServiceError | undefined
+  readonly unconfirmed: readonly string[]
+  /** Why nothing more may be sent. Undefined while batches may be sent. */
+  readonly endReason?: ServiceError | undefined
 }
 
 interface OpenBatch {
@@ -48,26 +48,26 @@ interface OpenBatch {
   readonly stage: 'sent' | 'unknown' | 'instead' | 'taken' | 'again'
 }
 
-/** What new batches are made from. */
+/** The inputs for new batches. */
 export interface BatchSource {
   newId(): string
   /** Returns a group's record from memory. */
   recordNow(id: string): GroupRecord
-  /** Returns how many of these the storage takes in one batch, at least one. */
-  fitting(kept: readonly KeptGroup[]): number
+  /** Returns how many of these fit into one batch of the storage, at least one. */
+  fitting(kept: readonly StoredGroup[]): number
 }
 
 /** An append that follows `state.head`. */
-export interface Sending {
+export interface PendingAppend {
   readonly state: Appender
   readonly batch: Batch
-  /** Whether the batch holds the requested groups. False if it settles something earlier first. */
+  /** Whether the batch contains the requested groups. False if it first settles an earlier batch. */
   readonly isAsked: boolean
 }
 
-/** `head` is the head of the storage. */
+/** Returns an appender with no batch in progress. `head` is the current head of the storage. */
 export function newAppender(head: StorageHead): Appender {
-  return { head, changes: {}, unheard: [] }
+  return { head, changes: {}, unconfirmed: [] }
 }
 
 /** Applies these changes to the head of every batch from now on. */
@@ -77,37 +77,37 @@ export function changed(state: Appender, changes: HeadChanges): Appender {
 
 /** Ends appending: nothing more is sent. */
 export function ended(state: Appender, reason: ServiceError): Appender {
-  return { ...state, over: state.over ?? reason }
+  return { ...state, endReason: state.endReason ?? reason }
 }
 
 /**
- * Returns what to send next when nothing is in flight: first what settles the previous batch, then the records in
- * memory of unheard groups, then the requested groups. Returns undefined if there is nothing to do. Throws if appending
- * has ended, which may have happened since the last call.
+ * Returns what to send next when nothing is in flight: first the batch that settles the previous one, then the
+ * in-memory records of unconfirmed groups, then the requested groups. Returns undefined if there is nothing to do.
+ * Throws if appending has ended, which may have happened since the last call.
  */
 export function next(
   state: Appender,
-  asked: readonly KeptGroup[] | undefined,
+  asked: readonly StoredGroup[] | undefined,
   source: BatchSource,
-): Sending | undefined {
-  const { over, open, unheard } = state
-  if (over) throw over
+): PendingAppend | undefined {
+  const { endReason, open, unconfirmed } = state
+  if (endReason) throw endReason
   if (open) {
     const isTaken = open.stage === 'taken'
     const settling: Appender = { ...state, open: { ...open, stage: isTaken ? 'again' : 'instead' } }
     return { state: settling, batch: isTaken ? open.batch : open.instead, isAsked: false }
   }
-  const isAsked = unheard.length === 0
-  const groups = isAsked ? asked : recordsNow(unheard, source)
+  const isAsked = unconfirmed.length === 0
+  const groups = isAsked ? asked : recordsNow(unconfirmed, source)
   if (!groups) return undefined
   const batch = batchAfter(state, groups, source)
   const instead = batchAfter(state, [], source)
   return { state: { ...state, open: { batch, instead, stage: 'sent' } }, batch, isAsked }
 }
 
-/** Applies the answer of the storage. `unknown` means that the call rejected. */
+/** Applies the answer from the storage. `unknown` means that the call rejected. */
 export function answered(state: Appender, answer: Appended | 'unknown'): Appender {
-  const { open, unheard } = state
+  const { open, unconfirmed } = state
   if (!open) return state
   const { batch, instead, stage } = open
   if (answer === 'unknown') return { ...state, open: { ...open, stage: 'unknown' } }
@@ -115,22 +115,22 @@ export function answered(state: Appender, answer: Appended | 'unknown'): Appende
     if (answer === 'fenced') return { ...state, open: { ...open, stage: 'taken' } }
     return { ...state, open: undefined, head: instead.head }
   }
-  if (answer === 'fenced') return { ...state, over: fenced() }
-  // While there are unheard groups, a batch contains only those.
-  const left = stage === 'again' ? withGroups(unheard, batch) : unheard.slice(batch.groups.length)
-  return { ...state, open: undefined, head: batch.head, unheard: left }
+  if (answer === 'fenced') return { ...state, endReason: fenced() }
+  // While there are unconfirmed groups, a batch contains only those.
+  const left = stage === 'again' ? withGroups(unconfirmed, batch) : unconfirmed.slice(batch.groups.length)
+  return { ...state, open: undefined, head: batch.head, unconfirmed: left }
 }
 
 function withGroups(ids: readonly string[], { groups }: Batch): readonly string[] {
   return [...new Set([...ids, ...groups.map(({ id }) => id)])]
 }
 
-function recordsNow(ids: readonly string[], { recordNow, fitting }: BatchSource): readonly KeptGroup[] {
+function recordsNow(ids: readonly string[], { recordNow, fitting }: BatchSource): readonly StoredGroup[] {
   const kept = ids.map((id) => ({ id, record: recordNow(id) }))
   return kept.slice(0, fitting(kept))
 }
 
-function batchAfter({ head, changes }: Appender, groups: readonly KeptGroup[], { newId }: BatchSource): Batch {
+function batchAfter({ head, changes }: Appender, groups: readonly StoredGroup[], { newId }: BatchSource): Batch {
   return { head: { ...head, ...changes, seq: head.seq + 1, batch: newId() }, groups }
 }
 

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync, sta
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { secret } from '@tenure/internal/clock'
 import { open } from 'lmdb'
-import { checkOptions } from 'tenure/options'
+import { checkOptions } from 'tenure/internal'
 import { fileNames } from './data-directory.ts'
 import { prepareLockFile, sync } from './data-file.ts'
 import { DirectoryLock } from './directory-lock.ts'
@@ -12,7 +12,7 @@ import { LmdbStorage } from './lmdb-storage.ts'
 export interface BackupOptions {
   /** The data directory. A service may be running on it. */
   readonly data: string
-  /** A directory that does not exist yet. Until the backup is complete, it is written to a directory next to it. */
+  /** A directory that does not exist yet. An incomplete backup is written to a directory next to it. */
   readonly to: string
 }
 
@@ -23,8 +23,8 @@ export interface RestoreOptions {
 }
 
 /**
- * Copies the data of a service as of one moment, even while the service runs and grants. The copy is checked. A
- * service refuses it until {@link restoreData} was called on it, no matter where it is moved or copied to.
+ * Copies the data of a service as of one moment, even while the service runs and grants leases. The copy is verified. A
+ * service refuses to use it until {@link restoreData} has been called on it, even if it is moved or copied.
  *
  * @example
  * await backupData({ data: '/var/lib/tenure', to: '/backup/tenure-monday' })
@@ -35,7 +35,7 @@ export async function backupData(options: BackupOptions): Promise<void> {
   const to = resolve(options.to)
   requireData(data)
   if (isWithin(realPathOf(to), realPathOf(data)))
-    throw new Error(`${to} is inside the data directory ${data}. Choose a directory outside of it for the backup.`)
+    throw new Error(`${to} is inside the data directory ${data}. Choose a directory outside it for the backup.`)
   if (existsSync(to)) throw new Error(`${to} already exists. Choose a new directory for the backup.`)
   const unfinished = `${to}.partial`
   // Left over from a backup that was killed.
@@ -53,7 +53,7 @@ export async function backupData(options: BackupOptions): Promise<void> {
 
 /**
  * Allows a service to use a backup, or data that was copied or restored. It is unknown which terms have been granted
- * since, so a million terms are skipped in every group. Every call skips that many again.
+ * since, so a million terms are skipped in every group. Each call skips another million.
  *
  * @example
  * await restoreData({ data: '/var/lib/tenure' })
@@ -103,7 +103,7 @@ async function copyInto(data: string, to: string): Promise<void> {
   sync(to, 'r')
 }
 
-/** Resolves symbolic links, even if the last parts of the path do not exist yet. */
+/** Returns the path without symbolic links, even if its last parts do not exist yet. */
 function realPathOf(path: string): string {
   return existsSync(path) ? realpathSync(path) : join(realPathOf(dirname(path)), basename(path))
 }

@@ -19,10 +19,10 @@ const onlyOwner = { directory: 0o700, file: 0o600 } as const
 
 /**
  * Creates the directory if it is missing, and refuses one in which another user or host could interfere. Returns
- * warnings about what is accepted but should be changed.
+ * warnings about settings that are accepted but should be changed.
  */
 export async function prepareDataDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<string[]> {
-  // Check before anything is created at the link's target, and check again what exists afterwards.
+  // Check before anything is created at the target of a link, and check again afterwards.
   refuseForeignLink(directory)
   await makeDirectory(resolve(directory))
   refuseForeignLink(directory)
@@ -31,7 +31,7 @@ export async function prepareDataDirectory(directory: string, allowNetworkFilesy
     const { text, advice } = refusal
     throw new TenureError('UNSUPPORTED_FILESYSTEM', text, { option: 'allowNetworkFilesystem', advice })
   }
-  // Windows has no owners and modes of this kind.
+  // Windows has no such owners and modes.
   if (process.getuid === undefined) return []
   const warnings = [warningOf(directory, statSync(directory), onlyOwner.directory)]
   for (const name of Object.values(fileNames)) {
@@ -45,7 +45,10 @@ export async function prepareDataDirectory(directory: string, allowNetworkFilesy
   return warnings.filter((warning) => warning !== undefined)
 }
 
-/** In a directory such as /tmp anyone can create a link, and its owner decides where it leads, even to root's data. */
+/**
+ * In a directory such as /tmp, anyone can create a link, and the link's owner decides where it points, possibly to
+ * root's data.
+ */
 function refuseForeignLink(directory: string): void {
   const self = process.getuid?.()
   const found = lookAt(resolve(directory))
@@ -55,7 +58,7 @@ function refuseForeignLink(directory: string): void {
 }
 
 /**
- * lstat on a link always succeeds. A path on which it fails is not a link, such as a FUSE mount, and later checks
+ * lstat on a link always succeeds. A path on which it fails is not a link but, for example, a FUSE mount. Later checks
  * refuse it.
  */
 function lookAt(path: string): Stats | undefined {
@@ -70,7 +73,7 @@ function lookAt(path: string): Stats | undefined {
 function warningOf(path: string, { uid, mode }: Stats, allowed: number): string | undefined {
   const self = process.getuid?.() ?? 0
   const chmod = `chmod ${allowed.toString(8)} ${path}`
-  // Root can do everything anyway.
+  // Root can do anything regardless of permissions.
   if (uid !== self && uid !== 0) {
     const text = `${path} belongs to user ${uid}, who can replace its contents. Change its owner to the user that runs the service (${self}): chown ${self} ${path}`
     if (self !== 0) throw new Error(text)

@@ -17,18 +17,18 @@ import { loadKernelLocks, type KernelLocks } from '@tenure/internal/kernel-locks
 import { ProofThread } from './proof-thread.ts'
 
 /**
- * The range to lock in the data file. On Windows a lock keeps others from writing to the range, so lock one byte far
- * beyond the end.
+ * The range to lock in the data file. On Windows a lock keeps others from writing to the range, so this range is one
+ * byte far beyond the end.
  */
 const range = process.platform === 'win32' ? ([2 ** 52, 1] as const) : ([] as const)
 const digits = 16
 /** Where the owner's mark is: after the number of commits, in the same disk block. */
 const mark = { at: 32, length: 32 } as const
-/** What a proof writes. It is next to the mark, because the mark may already be a successor's. */
+/** The offset that a proof writes to. It is next to the mark, because the mark may already be a successor's. */
 const sign = { at: 96, text: 'alive\n' } as const
 
-/** The directory certainly belongs to another process, or is gone. */
-export class Lost extends Error {}
+/** The directory certainly belongs to another process, or no longer exists. */
+export class OwnershipLostError extends Error {}
 
 /** A file that this process has open, and its path. */
 export interface OpenFile {
@@ -37,9 +37,9 @@ export interface OpenFile {
 }
 
 /**
- * The file `lock`, which one process holds at a time. It also records how many commits the data has had at least, so
- * that lost or restored data, or data whose newest commit cannot be found, is noticed. The number is written after each
- * commit and not synced. It may lag behind after a power cut, but is never too high.
+ * The file `lock`, which one process holds at a time. It also records a lower bound for the number of commits in the
+ * data, so that lost or restored data, or data whose newest commit cannot be found, is noticed. The number is written
+ * after each commit and not synced. It may lag behind after a power cut, but is never too high.
  *
  * After that number comes the mark of the process that serves the data, a random text: see {@link prove}.
  */
@@ -91,19 +91,19 @@ export class DirectoryLock {
    * Also locks another open file, in case someone deletes the lock file. Returns false if another process has it
    * locked.
    */
-  takeToo(file: number): boolean {
+  lockAlso(file: number): boolean {
     if (!this.#locks.tryLock(file, ...range)) return false
     this.#others.add(file)
     return true
   }
 
-  /** Unlocks a file if {@link takeToo} locked it. */
+  /** Unlocks a file that {@link lockAlso} locked, if any. */
   free(file: number): void {
     if (this.#others.delete(file)) this.#locks.unlock(file, ...range)
   }
 
   note(commits: number): void {
-    // This overwrites the same few bytes, so it needs no space.
+    // Overwrites the same few bytes, so it needs no disk space.
     writeSync(this.#file, `${String(commits).padStart(digits, '0')}\n`, 0)
   }
 
@@ -115,9 +115,9 @@ export class DirectoryLock {
   }
 
   /**
-   * Rejects unless this process still owns the directory and can write to it. It does if a write in place has reached
-   * the disk, no other process has signed after that, and the lock file and `others` are still the files at their
-   * paths. The write needs no space, so it succeeds on a full disk.
+   * Rejects unless this process still owns the directory and can write to it. It still owns the directory if a write in
+   * place has reached the disk, no other process has signed after that, and the lock file and `others` are still the
+   * files at their paths. The write needs no space, so it succeeds on a full disk.
    */
   async prove(others: readonly OpenFile[]): Promise<void> {
     const proven = await this.#thread.prove({
@@ -127,7 +127,7 @@ export class DirectoryLock {
       places: this.#places(others),
     })
     this.#takenOver ||= proven.result === 'taken over'
-    if (this.#takenOver) throw new Lost('another process has taken it over')
+    if (this.#takenOver) throw new OwnershipLostError('another process has taken it over')
     if (proven.result === 'gone') throw notThere(proven.path)
     if (proven.result === 'failed') throw Object.assign(new Error(proven.message), { code: proven.code })
   }
@@ -153,7 +153,7 @@ export class DirectoryLock {
     fsyncSync(this.#file)
   }
 
-  /** Starts the thread for {@link prove} ahead of time. */
+  /** Starts the thread for {@link prove} in advance. */
   startProofs(): void {
     this.#thread.start()
   }
@@ -164,7 +164,8 @@ export class DirectoryLock {
   }
 
   release(): void {
-    // Closing is not enough if another thread is just starting a child process, which briefly shares the file.
+    // Closing the file does not release the lock if another thread is just starting a child process, which briefly
+    // shares the file.
     this.#locks.unlock(this.#file)
     closeSync(this.#file)
   }
@@ -189,7 +190,7 @@ export function openOwn(path: string, flags: number): number {
 
 /**
  * Lets the owner of the directory use files that root creates in it. Applies only to new files: an existing one may be
- * a system file, to which the user has made a link.
+ * a system file that the user has linked to.
  */
 function giveToOwner(file: number, directory: string): void {
   if (process.getuid?.() !== 0) return
@@ -197,8 +198,8 @@ function giveToOwner(file: number, directory: string): void {
   if (uid !== 0) fchownSync(file, uid, gid)
 }
 
-function notThere(path: string): Lost {
-  return new Lost(`${basename(path)} was moved, deleted, or replaced`)
+function notThere(path: string): OwnershipLostError {
+  return new OwnershipLostError(`${basename(path)} was moved, deleted, or replaced`)
 }
 
 function isThere({ path, file }: OpenFile): boolean {
@@ -206,11 +207,11 @@ function isThere({ path, file }: OpenFile): boolean {
   return there !== undefined && isSameFile(there, fstatSync(file, { bigint: true }))
 }
 
-interface Identity {
+interface FileIdentity {
   readonly dev: bigint
   readonly ino: bigint
 }
 
-function isSameFile(one: Identity, other: Identity): boolean {
+function isSameFile(one: FileIdentity, other: FileIdentity): boolean {
   return one.dev === other.dev && one.ino === other.ino
 }

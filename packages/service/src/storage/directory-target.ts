@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileNames } from './data-directory.ts'
 import { LmdbStorage } from './lmdb-storage.ts'
 import type { MoveTarget, TargetState } from './move-storage.ts'
-import type { FoundGroup, StorageHead } from './storage.ts'
+import type { LoadedGroup, StorageHead } from './storage.ts'
 
 /** A directory as the target of a move. */
 export class DirectoryTarget implements MoveTarget {
@@ -31,7 +31,7 @@ export class DirectoryTarget implements MoveTarget {
     this.#storage = await this.#open(clusterId, true)
   }
 
-  async fill(groups: readonly FoundGroup[]): Promise<void> {
+  async fill(groups: readonly LoadedGroup[]): Promise<void> {
     await this.#storage?.fill(groups)
   }
 

@@ -1,7 +1,16 @@
-import { absentRevision, afterKey, prefixEnd } from '@tenure/internal/etcd-keys'
+import { absentRevision, prefixEnd } from '@tenure/internal/etcd-keys'
 import type { CallOptions } from 'tenure'
-import type { EtcdKeys, KeyValue, Operation, Transaction, TransactionAnswer } from 'tenure/stores/etcd'
-import type { FoundServer, GroupPage, GroupText, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
+import {
+  isAnswerTooLong,
+  type EtcdKeys,
+  type KeyValue,
+  type Operation,
+  type Transaction,
+  type TransactionAnswer,
+} from 'tenure/internal/etcd'
+import { ServiceError } from '../common/errors.ts'
+import { KeyRanges, type KeyRange } from './key-ranges.ts'
+import type { BatchText, FoundServer, GroupPage, GroupText, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
 
 /**
  * Storage in etcd: one key for each group, and one for the head. A batch is one transaction.
@@ -9,16 +18,17 @@ import type { FoundServer, GroupPage, GroupText, StorageServer, Swap, SwapAnswer
  * The last part of each key contains a colon, which neither an election's name nor the last part of its keys can
  * contain. So elections, other services, and other prefixes, even nested ones, share no key with this service.
  */
-export class EtcdServer implements StorageServer {
+export class EtcdStorageServer implements StorageServer {
   readonly name: string
-  /** A transaction may have 128 operations and 1.5 MiB. Keys and the head are not counted here. */
+  /** A transaction may contain 128 operations and 1.5 MiB. Keys, the head, and the list are not counted here. */
   readonly maxBatch = { groups: 120, bytes: 2 ** 20 }
   readonly #keys: EtcdKeys
   readonly #head: string
   readonly #check: string
   readonly #groups: string
-  /** The end of the key range of all groups. */
-  readonly #end: string
+  readonly #batches: string
+  readonly #savedRanges: string
+  readonly #ranges: KeyRanges
   #checks = 0
 
   constructor(keys: EtcdKeys) {
@@ -28,13 +38,15 @@ export class EtcdServer implements StorageServer {
     this.#head = `${prefix}/service:head`
     this.#check = `${prefix}/service:check`
     this.#groups = `${prefix}/group:`
-    this.#end = prefixEnd(this.#groups)
+    this.#batches = `${prefix}/service:batch-`
+    this.#savedRanges = `${prefix}/service:ranges`
+    this.#ranges = new KeyRanges(this.#groups, prefixEnd(this.#groups))
   }
 
   async find(call: CallOptions): Promise<FoundServer> {
     const { ranges } = await this.#keys.transact(reading({ get: this.#head }), call)
     const { clusterId = '', replacements } = this.#keys
-    // A cluster with another id got this data from a backup. So did one whose revision is lower than before.
+    // A cluster with another id, or with a lower revision than before, was restored from a backup.
     return { head: valueIn(ranges[0]), incarnation: clusterId, isSynced: false, replacements }
   }
 
@@ -55,8 +67,9 @@ export class EtcdServer implements StorageServer {
     )
   }
 
-  async swap({ over, head, groups }: Swap, call: CallOptions): Promise<SwapAnswer> {
-    const puts = groups.map(({ id, text }) => ({ put: this.#groups + encodeURIComponent(id), value: text }))
+  async swap({ over, head, groups, batch }: Swap, call: CallOptions): Promise<SwapAnswer> {
+    const puts = groups.map(({ id, text }) => ({ put: this.#keyOf(id), value: text }))
+    if (batch) puts.push({ put: this.#batches + batch.slot, value: batch.text })
     const { succeeded, ranges } = await this.#keys.transact(
       {
         compare: [{ key: this.#head, value: over }],
@@ -68,19 +81,12 @@ export class EtcdServer implements StorageServer {
     return succeeded ? { swapped: true } : { swapped: false, head: valueIn(ranges[0]) }
   }
 
-  /**
-   * Returns one page. etcd walks all keys of a range, whatever its limit is, and blocks writes meanwhile: pages over a
-   * million keys would take it minutes. So the range of the next page covers only keys that share a prefix with the last
-   * key found. Once such a range is finished, the next one is wider again. The ranges are adjacent, without a gap. Their
-   * width only affects speed.
-   */
   async page(cursor: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
-    const [from, end] = cursor === undefined ? [this.#groups, this.#end] : (JSON.parse(cursor) as [string, string])
-    const range = { get: from, rangeEnd: end, limit }
-    const { ranges } = await this.#keys.transact(reading({ get: this.#head }, range), call)
-    const [head, groups] = ranges
+    const [from, end] = cursor === undefined ? await this.#firstRange(call) : (JSON.parse(cursor) as KeyRange)
+    const [head, groups] = await this.#readPage([from, end], limit, call)
     const found = groups?.found ?? []
-    const next = this.#partAfter(groups?.more ? found : [], end)
+    const keys = found.map(({ key }) => key)
+    const next = this.#ranges.after(keys, groups?.more ?? false, end)
     return {
       head: valueIn(head),
       groups: found.flatMap((one) => this.#groupIn(one)),
@@ -88,19 +94,63 @@ export class EtcdServer implements StorageServer {
     }
   }
 
-  /** `unfinished` is what was found of a range that has more. Returns undefined after the last range. */
-  #partAfter(unfinished: readonly KeyValue[], end: string): readonly [from: string, end: string] | undefined {
-    const [first, last] = [unfinished[0], unfinished.at(-1)]
-    if (first && last) return [afterKey(last.key), narrowerEnd(first.key, last.key) ?? end]
-    if (end === this.#end) return undefined
-    const wider = end.slice(0, -1)
-    return [end, wider.length > this.#groups.length ? prefixEnd(wider) : this.#end]
+  /** Reads the head and at most `limit` groups, or fewer if these do not fit into one answer. */
+  async #readPage([from, end]: KeyRange, limit: number, call: CallOptions): Promise<TransactionAnswer['ranges']> {
+    try {
+      const range = { get: from, rangeEnd: end, limit }
+      return (await this.#keys.transact(reading({ get: this.#head }, range), call)).ranges
+    } catch (error) {
+      if (limit < 2 || !isAnswerTooLong(error)) throw error
+      return this.#readPage([from, end], Math.ceil(limit / 10), call)
+    }
+  }
+
+  async #firstRange(call: CallOptions): Promise<KeyRange> {
+    const { ranges } = await this.#keys.transact(reading({ get: this.#savedRanges }), call)
+    return this.#ranges.begin(valueIn(ranges[0]))
+  }
+
+  async loaded(call: CallOptions): Promise<void> {
+    const { text } = this.#ranges
+    if (text !== undefined) await this.#put(this.#savedRanges, text, call)
+  }
+
+  async groups(ids: readonly string[], call: CallOptions): Promise<GroupPage> {
+    const pages = await inParts(ids, async (some) => {
+      const gets = some.map((id) => ({ get: this.#keyOf(id) }))
+      const { ranges } = await this.#keys.transact(reading({ get: this.#head }, ...gets), call)
+      const [head, ...groups] = ranges
+      return { head: valueIn(head), groups: groups.flatMap(({ found }) => found.flatMap((one) => this.#groupIn(one))) }
+    })
+    const head = pages[0]?.head
+    // Every append changes the head, so parts with the same head show the same moment.
+    if (pages.some((page) => page.head !== head)) throw changedMeanwhile()
+    return { head, groups: pages.flatMap(({ groups }) => groups) }
+  }
+
+  async batches(slots: readonly number[], call: CallOptions): Promise<readonly BatchText[]> {
+    const texts = await inParts(slots, async (some) => {
+      const gets = some.map((slot) => ({ get: this.#batches + slot }))
+      const { ranges } = await this.#keys.transact(reading(...gets), call)
+      return some.flatMap((slot, index) => {
+        const text = valueIn(ranges[index])
+        return text === undefined ? [] : [{ slot, text }]
+      })
+    })
+    return texts.flat()
+  }
+
+  #keyOf(id: string): string {
+    return this.#groups + encodeURIComponent(id)
   }
 
   async check(call: CallOptions): Promise<void> {
     this.#checks += 1
-    const put = { put: this.#check, value: String(this.#checks) }
-    await this.#keys.transact({ compare: [], success: [put], failure: [] }, call)
+    await this.#put(this.#check, String(this.#checks), call)
+  }
+
+  async #put(key: string, value: string, call: CallOptions): Promise<void> {
+    await this.#keys.transact({ compare: [], success: [{ put: key, value }], failure: [] }, call)
   }
 
   close(): void {
@@ -119,20 +169,27 @@ export class EtcdServer implements StorageServer {
   }
 }
 
-/**
- * Returns the end of the keys that share a prefix with the last key: the prefix that the first key has too, plus one
- * character.
- */
-function narrowerEnd(first: string, last: string): string | undefined {
-  let shared = 0
-  while (shared < last.length && first[shared] === last[shared]) shared += 1
-  const prefix = last.slice(0, shared + 1)
-  return /^[\x20-\x7e]+$/.test(prefix) ? prefixEnd(prefix) : undefined
-}
-
-/** A transaction without a comparison always succeeds. It is linearizable by default. */
+/** Returns a transaction that only reads. Without a comparison it always succeeds. It is linearizable by default. */
 function reading(...gets: readonly Operation[]): Transaction {
   return { compare: [], success: gets, failure: [] }
+}
+
+/** Asks for all items at once, or for half of them at a time if the answer is too long. */
+async function inParts<Item, Answer>(
+  items: readonly Item[],
+  ask: (some: readonly Item[]) => Promise<Answer>,
+): Promise<Answer[]> {
+  try {
+    return [await ask(items)]
+  } catch (error) {
+    if (items.length < 2 || !isAnswerTooLong(error)) throw error
+    const middle = Math.ceil(items.length / 2)
+    return [...(await inParts(items.slice(0, middle), ask)), ...(await inParts(items.slice(middle), ask))]
+  }
+}
+
+function changedMeanwhile(): ServiceError {
+  return new ServiceError('BACKEND_UNAVAILABLE', 'The storage changed while large groups were read in parts.')
 }
 
 function valueIn(range: TransactionAnswer['ranges'][number] | undefined): string | undefined {

@@ -3,12 +3,12 @@ import { secret } from '@tenure/internal/clock'
 import { decodeRecord, encodeRecord } from './record-text.ts'
 import type { StorageHead } from './storage.ts'
 
-/** A version refuses every format that it does not know, with a clear message. */
+/** Each version refuses unknown formats with a clear message. */
 const format = 1
 const key = 'head'
 
-/** A head, and the reason why nothing may be appended to it, if there is one. */
-export interface KeptHead {
+/** A head, and the reason why nothing may be appended to it, if any. */
+export interface StoredHead {
   readonly head: StorageHead
   /** Where the data was moved to. */
   readonly movedTo?: string | undefined
@@ -22,7 +22,7 @@ export function firstHead(clusterId: string, incarnation: string): StorageHead {
 }
 
 /** Always returns the same text for the same head, because storages compare it. */
-export function encodeHead({ head, movedTo, isPartial }: KeptHead): string {
+export function encodeHead({ head, movedTo, isPartial }: StoredHead): string {
   const { term, seq, batch, clusterId, restores, incarnation, secret: hidden, heldMs } = head
   const value: object = {
     format,
@@ -41,8 +41,8 @@ export function encodeHead({ head, movedTo, isPartial }: KeptHead): string {
 }
 
 /** Throws if the head is damaged, or has a format that this version does not know. */
-export function decodeHead(text: string): KeptHead {
-  const found = decodeRecord(key, text)?.value as (StorageHead & Omit<KeptHead, 'head'> & Formatted) | undefined
+export function decodeHead(text: string): StoredHead {
+  const found = decodeRecord(key, text)?.value as (StorageHead & Omit<StoredHead, 'head'> & Formatted) | undefined
   if (!found) throw new Error('its head is damaged')
   const { format: foundFormat, movedTo, isPartial, ...head } = found
   if (foundFormat === format) return { head, movedTo, isPartial }

@@ -1,5 +1,5 @@
-import { nextTurn } from '../clock.ts'
-import { ServiceError } from '../errors.ts'
+import { nextTurn } from '../common/clock.ts'
+import { ServiceError } from '../common/errors.ts'
 import {
   answered,
   changed,
@@ -10,7 +10,7 @@ import {
   type BatchSource,
   type HeadChanges,
 } from './appender.ts'
-import type { Appended, Batch, GroupRecord, KeptGroup, Storage, StorageHead } from './storage.ts'
+import type { Appended, Batch, GroupRecord, StoredGroup, Storage, StorageHead } from './storage.ts'
 
 /** Identifies a write: its batch, and its index in the batch. */
 export interface Written {
@@ -20,7 +20,7 @@ export interface Written {
   readonly isLast: boolean
 }
 
-interface Write extends KeptGroup {
+interface Write extends StoredGroup {
   resolve(written: Written): void
   reject(error: Error): void
 }
@@ -35,13 +35,14 @@ export interface JournalOptions {
   newId(): string
   /** Returns a group's record from memory. */
   recordNow(id: string): GroupRecord
-  /** Called synchronously once it is known that another replica has appended. */
+  /** Called synchronously as soon as this process knows that another replica has appended. */
   readonly onFenced?: (() => void) | undefined
 }
 
 /**
- * The only component that appends to a {@link Storage}. It sends one batch at a time, each with everything that arrived
- * while the previous one was in flight. appender.ts decides what to send and what follows from the answers.
+ * The only component that appends to a {@link Storage}. It sends one batch at a time, and each batch contains
+ * everything that arrived while the previous one was in flight. appender.ts decides which batches to send and how to
+ * interpret the answers.
  */
 export class Journal {
   readonly #storage: Storage
@@ -65,8 +66,9 @@ export class Journal {
   }
 
   /**
-   * Appends only a head with these changes, and resolves with it. Call it before any write. If it rejects without being
-   * fenced, call it again: the outcome of the first try is settled like that of any batch.
+   * Appends a batch that only makes these changes to the head, and resolves with the new head. Call it before any
+   * write. If it rejects without being fenced, call it again. The outcome of the first attempt is settled like that of
+   * any other batch.
    */
   async swap(changes: HeadChanges): Promise<StorageHead> {
     this.change(changes)
@@ -96,7 +98,7 @@ export class Journal {
     })
   }
 
-  /** Resolves if a write could be made durable, after the batch with all earlier writes. */
+  /** Resolves if a write could be made durable now, after the batch with all earlier writes. */
   check(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#checks.push({ resolve, reject })
@@ -105,10 +107,10 @@ export class Journal {
   }
 
   /**
-   * Why nothing is written any more: another replica has appended, or may have. The state in memory may be wrong then.
+   * Why nothing is written anymore: another replica has appended, or may have. The state in memory may then be wrong.
    */
   get fenced(): ServiceError | undefined {
-    return this.#state.over
+    return this.#state.endReason
   }
 
   /** Resolves once nothing is in flight. */
@@ -117,7 +119,6 @@ export class Journal {
   }
 
   async #drain(): Promise<void> {
-    // Writes of the same turn go into one batch.
     await nextTurn()
     while (this.#queue.length > 0 || this.#checks.length > 0) {
       const checks = this.#checks.splice(0)
@@ -142,7 +143,7 @@ export class Journal {
   }
 
   /** Returns how many of these fit into one batch. */
-  #fitting(kept: readonly KeptGroup[]): number {
+  #fitting(kept: readonly StoredGroup[]): number {
     const { groups, bytes } = this.#storage.maxBatch
     let count = 0
     let left = bytes
@@ -154,12 +155,12 @@ export class Journal {
     return count
   }
 
-  #append(writes: readonly KeptGroup[]): Promise<ServiceError | undefined> {
+  #append(writes: readonly StoredGroup[]): Promise<ServiceError | undefined> {
     return failureOf(this.#sendAll(writes.map(({ id, record }) => ({ id, record }))))
   }
 
-  /** Settles the previous batch, then appends these groups. With undefined it only settles. */
-  async #sendAll(groups: readonly KeptGroup[] | undefined): Promise<void> {
+  /** Settles the previous batch, then appends these groups. If they are undefined, only settles. */
+  async #sendAll(groups: readonly StoredGroup[] | undefined): Promise<void> {
     for (;;) {
       const sending = next(this.#state, groups, this.#source)
       if (!sending) return
@@ -175,16 +176,16 @@ export class Journal {
       answer = await this.#storage.append(this.#state.head, batch)
       return answer
     } finally {
-      const { over } = this.#state
+      const { endReason } = this.#state
       this.#state = answered(this.#state, answer)
-      if (this.#state.over !== over) this.#options.onFenced?.()
+      if (this.#state.endReason !== endReason) this.#options.onFenced?.()
     }
   }
 
-  /** A working storage is not enough: the next write must be possible too. */
+  /** A working storage is not enough, because the journal must also be able to send the next write. */
   async #check(): Promise<void> {
     await this.#sendAll(undefined)
-    if (this.#state.over) throw this.#state.over
+    if (this.#state.endReason) throw this.#state.endReason
     await this.#storage.check()
   }
 }

@@ -1,37 +1,44 @@
 import { closeSync, constants, statSync, truncateSync } from 'node:fs'
-import { constants as system } from 'node:os'
 import { dirname, join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
-import { Pace } from '../clock.ts'
-import { ServiceError } from '../errors.ts'
+import { TimeSlice } from '../common/clock.ts'
+import { ServiceError } from '../common/errors.ts'
 import { fileNames, prepareDataDirectory } from './data-directory.ts'
-import { Damage, isCopy, placeOf, prepareLockFile, readHeader, settledPlaceOf, sync } from './data-file.ts'
+import {
+  DamagedDataError,
+  isCopy,
+  fileIdentity,
+  prepareLockFile,
+  readHeader,
+  settledFileIdentity,
+  sync,
+} from './data-file.ts'
 import { DirectoryLock, inUse, openOwn, type OpenFile } from './directory-lock.ts'
-import { decodeMeta, headOf, newMeta, unservedFormat, type FoundMeta, type Meta } from './first-record.ts'
-import { movedAway, partlyMoved } from './moved.ts'
-import { Reserve } from './reserve.ts'
+import { decodeMeta, headOf, newMeta, type Meta } from './first-record.ts'
+import { movedAway, partlyMoved } from './move-errors.ts'
+import { DiskReserve } from './disk-reserve.ts'
 import { decodeRecord, encodeRecord, type Decoded } from './record-text.ts'
 import {
   judgeAppend,
   type Appended,
   type Batch,
-  type FoundGroup,
+  type LoadedGroup,
   type GroupRecord,
   type Loaded,
   type Storage,
   type StorageHead,
 } from './storage.ts'
-import { unusable, waysOn } from './unusable.ts'
+import { unusable, staleDataAdvice } from './unusable.ts'
 
-/** The stored file identity of a backup. It matches no file. */
+/** The file identity stored in a backup. It matches no file. */
 const backup = 'backup'
 
 /** How many groups are read at a time. Other callbacks run in between. */
 const pageGroups = 1_000
-/** There is one proof per second. */
+/** How many proofs are made between two checks for dead readers. There is one proof per second. */
 const proofsPerLook = 60
 
-/** The statistics of LMDB that are used here. */
+/** The LMDB statistics that are used here. */
 interface Stats {
   readonly pageSize: number
   readonly lastPageNumber: number
@@ -43,7 +50,7 @@ interface Put {
   readonly to: Database<string, string>
   readonly key: string
   readonly value: object
-  /** Default: the head's seq. */
+  /** The default is the head's seq. */
   readonly seq?: number | undefined
 }
 
@@ -52,17 +59,16 @@ export interface LmdbStorageOptions {
   readonly directory: string
   newId(): string
   /**
-   * Whether the data may be a copy, or older than before. Default: such data is refused. `yes`: terms are skipped.
-   * `once`: terms are skipped unless that was done in this directory before. `never`: the data becomes a backup, and is
-   * not served.
+   * Whether to accept data that is a copy, or is older than before. By default, such data is refused. `yes`: terms are
+   * skipped. `never`: the data becomes a backup, and is not served.
    */
-  readonly restored?: 'yes' | 'once' | 'never' | undefined
+  readonly restored?: 'yes' | 'never' | undefined
   readonly allowNetworkFilesystem?: boolean | undefined
   /** The file name of the data. Default: elections.mdb. */
   readonly file?: string | undefined
   /** Allows opening data whose move to this target has already begun. */
   readonly movingTo?: string | undefined
-  /** The data is being moved here. An earlier move may have left a part of it. */
+  /** The data is being moved here. An earlier attempt may have left part of it. */
   readonly movingHere?: boolean | undefined
 }
 
@@ -75,17 +81,17 @@ export interface LmdbStorageOptions {
  * - A commit that was answered is on disk, and a torn or missing end leaves the previous commit.
  * - If writing or syncing its pages fails, nothing points to them, and the next commit writes all its pages again. So a
  *   failed sync, after which Linux treats lost pages as clean, harms nothing that was ever answered. A full disk is
- *   such a case: it is as if the commit had not been requested, and it can be retried.
+ *   such a case: the commit has no effect, and can be retried.
  * - If writing the pointer fails, it is unknown which commit is on disk. LMDB refuses all work from then on, and so
- *   does this class until the process is restarted: {@link open} syncs the file first, so that what is read is what is
- *   on disk.
+ *   does this class until the process is restarted: {@link open} syncs the file first, so that reads return what is on
+ *   disk.
  *
  * LMDB gets one commit at a time, because it never answers commits that wait behind one after which it refuses all
  * work.
  */
 export class LmdbStorage implements Storage {
   readonly maxBatch = { groups: Infinity, bytes: Infinity }
-  /** Warnings about what should be changed in the directory. */
+  /** Warnings about settings of the directory that should be changed. */
   readonly warnings: readonly string[]
   readonly #directory: string
   readonly #root: RootDatabase
@@ -93,20 +99,17 @@ export class LmdbStorage implements Storage {
   readonly #groups: Database<string, string>
   readonly #lock: DirectoryLock
   readonly #data: OpenFile
-  readonly #reserve: Reserve
+  readonly #reserve: DiskReserve
   /** The first record as found. Undefined for new data. */
-  readonly #found: FoundMeta | undefined
+  readonly #found: Meta | undefined
   /** See {@link LmdbStorageOptions.restored}. */
   readonly #restored: LmdbStorageOptions['restored']
-  /** This directory has had newer data. */
-  readonly #isOlder: boolean
-  #hasSkipped = false
   #meta: Meta
   #lastCommit: number
   #proofs = 0
   #broken: ServiceError | undefined
   /** Operations that use the files. */
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #inFlight = new Set<Promise<void>>()
   #isClosed = false
 
   private constructor(lock: DirectoryLock, warnings: readonly string[], options: LmdbStorageOptions) {
@@ -117,39 +120,30 @@ export class LmdbStorage implements Storage {
     this.#lock = lock
     this.#restored = restored
     prepareLockFile(`${path}-lock`)
-    this.#isOlder = this.#checkAge(readHeader(path))
-    // Batches are made here. The package would leave a rejected promise unhandled for batches that it makes itself.
+    this.#checkAge(readHeader(path))
+    // Batches are made here. For batches that it makes itself, the lmdb package would leave a rejected promise
+    // unhandled.
     this.#root = open({ path, maxDbs: 4, encoding: 'string', overlappingSync: false, eventTurnBatching: false })
     this.#data = { path, file: openOwn(path, constants.O_RDWR) }
     try {
-      if (!lock.takeToo(this.#data.file)) throw new Error(inUse)
-      // If pages are missing at the end, reading them then fails with an error instead of a signal that kills the
-      // process.
+      if (!lock.lockAlso(this.#data.file)) throw new Error(inUse)
+      // With this option, reading missing pages at the end of the file fails with an error instead of a signal that
+      // kills the process.
       const { pageSize, lastPageNumber } = this.#root.getStats() as Stats
       const bytes = pageSize * (lastPageNumber + 1)
       if (statSync(path).size < bytes) truncateSync(path, bytes)
-      this.#reserve = new Reserve(this.#data.file, pageSize)
+      this.#reserve = new DiskReserve(this.#data.file, pageSize)
       this.#metas = this.#root.openDB({ name: 'meta', encoding: 'string' })
       this.#groups = this.#root.openDB({ name: 'groups', encoding: 'string' })
       this.#lastCommit = this.#commits()
       this.#found = this.#readMeta()
-      this.#meta = this.#completed(newMeta(newId()), options)
+      this.#meta = this.#completed(newMeta(newId(), fileIdentity(this.#data.file)), options)
       if (this.#isCopy && !restored) throw this.#refusedCopy()
       if (this.#isAgeless && !restored) throw this.#refusedAgeless()
     } catch (error) {
       void this.#closeFiles()
       throw error
     }
-  }
-
-  /** Whether there was no data before. */
-  get isNew(): boolean {
-    return this.#found === undefined
-  }
-
-  /** Whether terms were skipped because of {@link LmdbStorageOptions.restored}. */
-  get hasSkipped(): boolean {
-    return this.#hasSkipped
   }
 
   static async open(options: LmdbStorageOptions): Promise<LmdbStorage> {
@@ -172,7 +166,7 @@ export class LmdbStorage implements Storage {
   }
 
   async #begin(): Promise<void> {
-    await this.#note(await settledPlaceOf(this.#data.file))
+    await this.#note(await settledFileIdentity(this.#data.file))
     this.#lock.note(this.#lastCommit)
     this.#lock.sign()
     if (this.#lock.commits !== undefined) return
@@ -181,78 +175,58 @@ export class LmdbStorage implements Storage {
     for (const path of [this.#directory, dirname(this.#directory)]) sync(path, 'r')
   }
 
-  /**
-   * Everything in one commit: after a crash, refused data either is still refused or has been restored, and data of an
-   * earlier format either has that format or has been upgraded.
-   */
+  /** Everything is in one commit, so that after a crash, refused data is either still refused or has been restored. */
   async #note(place: string): Promise<void> {
     const meta = this.#meta
-    const { restoredAt } = meta
     if (!this.#found) return this.#writeMeta({ ...meta, place })
-    const isIncomplete = meta.place === undefined || this.#found.format !== meta.format
-    // Check that all groups are readable: a commit on top would hide that the newest ones are lost.
-    if (this.#restored || isIncomplete) for await (const _ of this.#pages());
-    // Keep the format that was found: to go back to the previous version, a user needs a backup that it can read.
-    if (this.#restored === 'never') return this.#writeMeta(meta, { ...this.#found, place: backup })
-    const isRefused = this.#isCopy || this.#isOlder || this.#isAgeless
-    const isDone = this.#restored === 'once' && !isRefused && restoredAt !== undefined && !isCopy(restoredAt, place)
-    if (this.#restored && !isDone) {
-      await this.#writeMeta({ ...meta, restores: meta.restores + 1, place, restoredAt: place })
-      this.#hasSkipped = true
-      return
-    }
-    if (isIncomplete) await this.#complete({ ...meta, place: meta.place ?? place })
+    if (!this.#restored) return
+    // Check that all groups are readable, because a further commit would hide that the newest ones are lost.
+    for await (const _ of this.#pages());
+    if (this.#restored === 'never') return this.#writeMeta({ ...meta, place: backup })
+    await this.#writeMeta({ ...meta, restores: meta.restores + 1, place })
   }
 
-  async #complete(meta: Meta): Promise<void> {
-    try {
-      await this.#writeMeta(meta)
-    } catch (error) {
-      if (this.#broken || !isFull(error)) throw error
-      // The first write that finds space does it.
-      this.#meta = meta
-    }
+  #writeMeta(meta: Meta): Promise<void> {
+    return this.#commit(meta, [{ to: this.#metas, key: 'meta', value: meta }])
   }
 
-  #writeMeta(meta: Meta, record: FoundMeta = meta): Promise<void> {
-    return this.#commit(meta, [{ to: this.#metas, key: 'meta', value: record }])
-  }
-
-  #readMeta(): FoundMeta | undefined {
+  #readMeta(): Meta | undefined {
     const record = this.#metas.get('meta')
     return record === undefined && this.#count() === 0 ? undefined : decodeMeta(record)
   }
 
-  /** Returns whether this directory has had newer data. Throws unless `restored` says so. */
-  #checkAge(commits: number | undefined): boolean {
+  /** Throws if this directory has had newer data, unless `restored` allows that. */
+  #checkAge(commits: number | undefined): void {
     const least = this.#lock.commits
-    if (least === undefined) return false
-    if (commits === undefined) throw new Damage('elections.mdb is missing or empty')
-    if (commits >= least) return false
-    if (this.#restored) return true
-    throw new Error(`elections.mdb is older than the data that this directory has had. ${waysOn(this.#directory)}`)
+    if (least === undefined) return
+    if (commits === undefined) throw new DamagedDataError('elections.mdb is missing or empty')
+    if (commits >= least || this.#restored) return
+    throw new Error(
+      `elections.mdb is older than the data that this directory has had. ${staleDataAdvice(this.#directory)}`,
+    )
   }
 
-  /** Returns what was found, in the newest format. Throws if the data was moved, or is being moved. */
+  /** Returns the record as found, or `meta` for new data. Throws if the data was moved, or is being moved. */
   #completed(meta: Meta, { restored, movingTo, movingHere = false }: LmdbStorageOptions): Meta {
-    const { movedTo, isPartial = false, ...found } = this.#found ?? {}
-    if (movingHere && this.#found && !isPartial) throw new Error('it already contains data. Choose a new directory')
-    if (movingHere) return { ...meta, ...found, format: unservedFormat, isPartial: true }
+    if (movingHere && this.#found && !this.#found.isPartial)
+      throw new Error('it already contains data. Choose a new directory')
+    if (movingHere) return { ...meta, ...this.#found, isPartial: true }
+    if (!this.#found) return meta
+    const { movedTo, isPartial, ...found } = this.#found
     if (isPartial) throw new Error(partlyMoved)
-    // A restore declares that this is the newest data there is, so it may be served again.
-    if (movedTo === undefined || restored === 'yes') return { ...meta, ...found, format: meta.format }
+    // A restore declares that no newer data exists, so the data may be served again.
+    if (movedTo === undefined || restored === 'yes') return found
     if (movedTo !== movingTo) throw new Error(movedAway(movedTo))
-    return { ...meta, ...found, format: unservedFormat, movedTo }
+    return this.#found
   }
 
   get #isCopy(): boolean {
-    const { place } = this.#meta
-    return place !== undefined && isCopy(place, placeOf(this.#data.file))
+    return isCopy(this.#meta.place, fileIdentity(this.#data.file))
   }
 
   /**
-   * Returns whether nothing says how old data with groups may be. Before the first group is written, the lock file says
-   * it.
+   * Returns whether the data has groups although the lock file does not record how many commits it has had. The lock
+   * file is written before the first group.
    */
   get #isAgeless(): boolean {
     return !this.#lock.commits && this.#count() > 0
@@ -260,21 +234,21 @@ export class LmdbStorage implements Storage {
 
   #refusedAgeless(): Error {
     const what = 'its lock file is missing, empty, or damaged, so the data may be old or in use'
-    return new Error(`${what}. ${waysOn(this.#directory)}`)
+    return new Error(`${what}. ${staleDataAdvice(this.#directory)}`)
   }
 
   #refusedCopy(): Error {
     const what = this.#meta.place === backup ? 'it is a backup' : 'it is a copy, or was restored'
-    return new Error(`${what}. ${waysOn(this.#directory)}`)
+    return new Error(`${what}. ${staleDataAdvice(this.#directory)}`)
   }
 
   async load(): Promise<Loaded> {
     return { head: headOf(this.#meta), pages: this.#pages() }
   }
 
-  /** Throws if anything differs from what was written: the terms of a missing group would be granted again. */
-  async *#pages(): AsyncGenerator<readonly FoundGroup[]> {
-    const pace = new Pace()
+  /** Throws if anything differs from what was written, because the terms of a missing group would be granted again. */
+  async *#pages(): AsyncGenerator<readonly LoadedGroup[]> {
+    const timeSlice = new TimeSlice()
     let left = this.#count()
     let newest = 0
     let before: string | undefined
@@ -282,7 +256,7 @@ export class LmdbStorage implements Storage {
       newest = Math.max(newest, this.#decoded(key, value).commit)
     }
     for (;;) {
-      const page: FoundGroup[] = []
+      const page: LoadedGroup[] = []
       const from = before === undefined ? {} : { start: before, exclusiveStart: true }
       for (const { key, value } of this.#groups.getRange({ ...from, limit: pageGroups })) {
         const { commit, seq, value: record } = this.#decoded(key, value)
@@ -291,14 +265,14 @@ export class LmdbStorage implements Storage {
         before = key
         page.push({ id: key, record: record as GroupRecord, seq })
       }
-      // A negative number means that the order of the keys is damaged, and this might never end.
+      // A negative number means that the order of the keys is damaged, and the loop might never end.
       if (page.length === 0 || left < 0) break
       yield page
-      if (pace.isOver) await pace.pause()
+      if (timeSlice.isOver) await timeSlice.pause()
     }
     if (left !== 0) throw this.#damaged('groups are missing')
-    // Every commit leaves its number in what it wrote. LMDB has two pointers, for odd and even commits, and takes the
-    // one with the higher number. If that one is wrong, everything since is lost.
+    // Every commit stores its number in the records that it writes. LMDB has two pointers, for odd and even commits,
+    // and uses the one with the higher number. If that pointer is wrong, everything committed since is lost.
     const late = this.#commits() - newest
     if ((!this.#restored || this.#restored === 'never') && (late < 0 || late > 1))
       throw this.#damaged(`its newest commit is ${newest}, not ${newest + late}`)
@@ -319,10 +293,10 @@ export class LmdbStorage implements Storage {
   }
 
   #damaged(what: string): Error {
-    return this.unusable(new Damage(what))
+    return this.unusable(new DamagedDataError(what))
   }
 
-  /** Returns the error that says why this data cannot be served. */
+  /** Returns the error for data that cannot be served, with the reason. */
   unusable(cause: unknown): Error {
     return unusable(this.#directory, cause)
   }
@@ -340,8 +314,8 @@ export class LmdbStorage implements Storage {
   async #prove(): Promise<void> {
     await this.#lock.prove([this.#data])
     this.#proofs += 1
-    // Frees pages held by a backup that was killed. This accesses a mapped file, which would block the process on a
-    // disk that does not answer, but the proof has just shown that it answers.
+    // Frees pages held by a backup that was killed. This accesses a mapped file, which would block the process if the
+    // disk did not answer. The proof has just shown that it does.
     if (this.#proofs % proofsPerLook === 0 && !this.#broken) this.#root.readerCheck()
   }
 
@@ -349,7 +323,7 @@ export class LmdbStorage implements Storage {
     return headOf(this.#meta)
   }
 
-  /** The head in memory is the one on disk: nobody else writes while this process has the lock. */
+  /** The head in memory equals the one on disk, because nobody else writes while this process has the lock. */
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
     const judged = judgeAppend(headOf(this.#meta), expected, batch)
     if (judged === 'fenced') return judged
@@ -369,22 +343,22 @@ export class LmdbStorage implements Storage {
     return this.#meta.movedTo !== undefined
   }
 
-  /** From now on nobody can open this data, except to move it to that target. */
+  /** Marks the data as moved. After this resolves, nobody can open it, except to move it to that target. */
   async retire(movedTo: string): Promise<void> {
-    await this.#writeMeta({ ...this.#meta, format: unservedFormat, movedTo })
+    await this.#writeMeta({ ...this.#meta, movedTo })
   }
 
-  /** Writes groups that are moved here, each with its own seq. */
-  async fill(groups: readonly FoundGroup[]): Promise<void> {
+  /** Writes groups that are being moved here, each with its own seq. */
+  async fill(groups: readonly LoadedGroup[]): Promise<void> {
     const puts = groups.map(({ id, record, seq }) => ({ to: this.#groups, key: id, value: record, seq }))
     await this.#commit(this.#meta, [...puts, { to: this.#metas, key: 'meta', value: this.#meta }])
   }
 
-  /** Completes a move to here. The data now has this head. */
+  /** Completes a move into this storage. The data now has this head. */
   async finish(head: StorageHead): Promise<void> {
     const { term, seq, batch, clusterId, restores, secret, heldMs } = head
     const { place } = this.#meta
-    await this.#writeMeta({ ...newMeta(clusterId), term, seq, batch, restores, secret, heldMs, place })
+    await this.#writeMeta({ ...newMeta(clusterId, place), term, seq, batch, restores, secret, heldMs })
   }
 
   /** Also writes the head, so that the check needs as much space as the smallest append. */
@@ -415,7 +389,7 @@ export class LmdbStorage implements Storage {
       // Data written to a file that the next service would not find is not durable.
       await this.#lock.requirePlace([this.#data])
     } catch (cause) {
-      // The package also rejects this promise. Unhandled, that would crash the process.
+      // The lmdb package also rejects this promise. Left unhandled, the rejection would crash the process.
       const { commitError } = cause as { commitError?: Promise<never> }
       const reason = await commitError?.catch((error: unknown) => error)
       throw this.#failed(reason ?? cause)
@@ -437,14 +411,14 @@ export class LmdbStorage implements Storage {
   /** The descriptor of a closed file may belong to another file by now, so nothing is written after closing. */
   async #whileOpen(work: () => Promise<void>): Promise<void> {
     if (this.#isClosed) throw new ServiceError('BACKEND_UNAVAILABLE', 'The data directory is closed.')
-    const done = work().finally(() => this.#underWay.delete(done))
-    this.#underWay.add(done)
+    const done = work().finally(() => this.#inFlight.delete(done))
+    this.#inFlight.add(done)
     await done
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#inFlight)
     await this.#lock.stopProofs()
     await this.#closeFiles()
     this.#lock.sync()
@@ -456,11 +430,4 @@ export class LmdbStorage implements Storage {
     closeSync(this.#data.file)
     return this.#root.close()
   }
-}
-
-/** Returns whether a write failed for lack of space. Node reports the error's name, LMDB its number. */
-function isFull(error: unknown): boolean {
-  const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown }
-  const { ENOSPC, EDQUOT } = system.errno
-  return code === 'ENOSPC' || code === 'EDQUOT' || code === ENOSPC || code === EDQUOT
 }

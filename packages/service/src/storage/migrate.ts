@@ -1,22 +1,22 @@
 import { resolve } from 'node:path'
 import type { Clock } from 'tenure'
-import { checkOptions } from 'tenure/options'
+import { checkOptions } from 'tenure/internal'
 import { redactedUrl } from 'tenure/stores'
-import { systemClock } from '../clock.ts'
-import { skippedTerms } from '../groups/group-table.ts'
+import { systemClock } from '../common/clock.ts'
+import { skippedTerms } from './skipped-terms.ts'
 import { activeStore } from './active-store.ts'
 import { requireData } from './backup.ts'
 import { DirectoryTarget } from './directory-target.ts'
 import { LmdbStorage } from './lmdb-storage.ts'
 import { moveStorage, type MoveSource, type MoveTarget } from './move-storage.ts'
-import { openServer, type Environment } from './open-storage.ts'
+import { openServer, type StorageEnvironment } from './open-storage.ts'
 import { ServerStorage } from './server-storage.ts'
 import { ServerTarget } from './server-target.ts'
 import { SharedSource } from './shared-source.ts'
 
 interface PlaceOptions {
-  /** Where credentials are read from. Default: `process.env`. */
-  readonly environment?: Environment | undefined
+  /** The source of credentials. Default: `process.env`. */
+  readonly environment?: StorageEnvironment | undefined
   readonly clock?: Clock | undefined
 }
 
@@ -27,12 +27,13 @@ export interface RestoreSharedOptions extends PlaceOptions {
 }
 
 /**
- * The options of {@link migrateData}. `from` and `to` are data directories, or URLs of a storage that replicas share.
+ * The options of {@link migrateData}. Both `from` and `to` are either a data directory or the URL of a storage that
+ * replicas share.
  */
 export interface MigrateOptions extends PlaceOptions {
-  /** No service and no replica may be running on it. */
+  /** The source. No service and no replica may be running on it. */
   readonly from: string
-  /** It must be empty. */
+  /** The target. It must be empty. */
   readonly to: string
 }
 
@@ -44,8 +45,8 @@ const newId = (): string => systemClock.randomId()
 
 /**
  * Moves all data from one place to another: every term, definition, and checkpoint, and the cluster's id. The source is
- * marked first, and is no longer served. Run it again if it was interrupted. Resolves to the number of groups moved, 0
- * if the move was already complete.
+ * marked first, and can no longer be served. If the move was interrupted, call this again. Resolves to the number of
+ * groups moved, or to 0 if the move was already complete.
  *
  * @example
  * await migrateData({ from: '/var/lib/tenure', to: 'etcd://10.0.0.1:2379/tenure' })
@@ -68,8 +69,8 @@ export async function migrateData(options: MigrateOptions): Promise<number> {
 
 /**
  * Allows a service to continue after a backup of its server was restored. It is unknown which terms have been granted
- * since, so a great many are skipped, in every group and for the active replica, and nothing is granted for as long as
- * the longest lease may last. This fences a replica that is active. Every call skips that many again.
+ * since, so many terms are skipped, in every group and for the active replica, and nothing is granted for as long as
+ * the longest lease may last. This fences a replica that is active. Each call skips that many more.
  *
  * @example
  * await restoreShared({ store: 'etcd://10.0.0.1:2379/tenure' })
@@ -89,14 +90,15 @@ export async function restoreShared(options: RestoreSharedOptions): Promise<void
       batch: newId(),
       restores: head.restores + 1,
       incarnation,
-      // The replica that takes over holds for the longest lease that it knows of.
+      // The replica that takes over grants nothing for the duration of the longest lease that it knows.
       heldMs: Math.max(1, head.heldMs ?? 0),
     }
     const append = () => storage.append(head, { head: next, groups: [] })
-    // If the first try got no answer, the second finds out its outcome and skips nothing more.
+    // If the first attempt got no answer, append the same batch again. That reveals the outcome without skipping more
+    // terms.
     const appended = await append().catch(append)
     if (appended === 'fenced')
-      throw new Error('A replica has written to the store meanwhile. Stop all replicas, and run this again.')
+      throw new Error('A replica has written to the store in the meantime. Stop all replicas, and run this again.')
   } finally {
     await storage.close()
   }

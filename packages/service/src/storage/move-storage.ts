@@ -2,41 +2,41 @@
  * Moves data from one storage to another. The two must never both be served: each would grant what the other has
  * granted. So:
  *
- * 1. Check the target. It must be empty, or have a part of the same data from an earlier try.
+ * 1. Check the target. It must be empty, or contain part of the same data from an earlier attempt.
  * 2. Mark the source as moved, durably. From then on every append to it is fenced, and it cannot be opened, except for
- *    the same move. What is read after that is complete.
+ *    the same move. Data that is read after that is complete.
  * 3. Write the target's first head, with a mark that the target is incomplete. It cannot be opened either.
  * 4. Copy the groups, each with its seq.
  * 5. In one step, give the target the head of the source. It has the same cluster id, secret, and terms.
  *
- * The move may be interrupted anywhere, and run again. Copying a group twice has the same result.
+ * The move may be interrupted at any point and run again. Copying a group twice has the same result.
  */
-import { isSameHead, type FoundGroup, type Loaded, type StorageHead } from './storage.ts'
+import { isSameHead, type LoadedGroup, type Loaded, type StorageHead } from './storage.ts'
 
-/** Where the data is now. */
+/** The storage that currently has the data. */
 export interface MoveSource {
   head(): Promise<StorageHead>
   isRetired(): Promise<boolean>
   /**
-   * From now on nothing is appended, and nobody can open this data, except to move it to that target. May be called
-   * again.
+   * After this resolves, nothing is appended, and nobody can open this data, except to move it to that target. May be
+   * called again.
    */
   retire(movedTo: string): Promise<void>
   load(): Promise<Loaded>
 }
 
-/** The state of a target. `done`: it has everything that was moved there, and maybe newer data. */
+/** The state of a target. `done`: it has everything that was moved there, and possibly newer data. */
 export type TargetState = 'empty' | 'begun' | 'done'
 
-/** Where the data goes. */
+/** The storage that receives the data. */
 export interface MoveTarget {
-  /** The name that the source records. It is unique among targets. */
+  /** The name of the target, as recorded in the source. It is unique among targets. */
   readonly name: string
   /** Throws if the target contains other data. */
   state(source: StorageHead): Promise<TargetState>
   /** Writes a first head that is marked as incomplete. */
   begin(head: StorageHead): Promise<void>
-  fill(groups: readonly FoundGroup[]): Promise<void>
+  fill(groups: readonly LoadedGroup[]): Promise<void>
   /** Removes the mark. */
   finish(head: StorageHead): Promise<void>
 }

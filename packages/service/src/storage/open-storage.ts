@@ -1,11 +1,11 @@
 import type { Clock, LeaseStore } from 'tenure'
 import { openStore, redactedUrl, type InspectableStore } from 'tenure/stores'
-import { wrongOption } from '../errors.ts'
+import { wrongOption } from '../common/errors.ts'
 import { activeStore } from './active-store.ts'
 import { ServerStorage, type StorageServer } from './server-storage.ts'
 import type { Storage } from './storage.ts'
 
-/** What the replicas of a service share. */
+/** The storage and the election that the replicas of a service share. */
 export interface SharedStorage {
   readonly storage: Storage
   /** The store in which the active replica is elected. It reports at least the head's term as the highest. */
@@ -19,22 +19,22 @@ export interface SharedStorage {
 export interface SharedStorageOptions {
   newId(): string
   readonly clock: Clock
-  /** Where credentials are read from. Default: `process.env`. */
+  /** The source of credentials. Default: `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** The server, and a function that opens the lease store next to the data. */
-interface Opened {
+/** The server, and a function that opens the lease store on it, next to the data. */
+interface OpenedServer {
   readonly server: StorageServer
   openLeases(): Promise<LeaseStore | InspectableStore>
 }
 
 /** Environment variables. */
-export type Environment = NonNullable<SharedStorageOptions['environment']>
+export type StorageEnvironment = NonNullable<SharedStorageOptions['environment']>
 
-type Opener = (url: string, environment: Environment, clock: Clock) => Promise<Opened | undefined>
+type StorageOpener = (url: string, environment: StorageEnvironment, clock: Clock) => Promise<OpenedServer | undefined>
 
-const openers: Readonly<Record<string, Opener>> = {
+const openers: Readonly<Record<string, StorageOpener>> = {
   etcd: openEtcd,
   etcds: openEtcd,
   postgres: openPostgres,
@@ -44,7 +44,7 @@ const inspectMs = 5_000
 
 /**
  * Opens the storage that a URL names: `etcd://host:2379/prefix` (`etcds:` with TLS), or
- * `postgres://user@host/database?table=name`, with everything that the library supports in such a URL and in the
+ * `postgres://user@host/database?table=name`, with all options that the library supports in such a URL and in the
  * environment. Creates the data if there is none yet.
  */
 export async function openSharedStorage(url: string, options: SharedStorageOptions): Promise<SharedStorage> {
@@ -70,7 +70,7 @@ export async function openSharedStorage(url: string, options: SharedStorageOptio
 }
 
 /** Returns the server that a URL names, without sending it anything. */
-export async function openServer(url: string, environment: Environment, clock: Clock): Promise<Opened> {
+export async function openServer(url: string, environment: StorageEnvironment, clock: Clock): Promise<OpenedServer> {
   const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? ''
   const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
   const opened = await open?.(url, environment, clock)
@@ -80,22 +80,26 @@ export async function openServer(url: string, environment: Environment, clock: C
   throw refused(url)
 }
 
-async function openEtcd(url: string, environment: Environment, clock: Clock): Promise<Opened | undefined> {
-  const { leasesOn, openEtcdKeys } = await import('tenure/stores/etcd')
-  const { EtcdServer } = await import('./etcd-server.ts')
+async function openEtcd(url: string, environment: StorageEnvironment, clock: Clock): Promise<OpenedServer | undefined> {
+  const { leasesOn, openEtcdKeys } = await import('tenure/internal/etcd')
+  const { EtcdStorageServer } = await import('./etcd-server.ts')
   const keys = openEtcdKeys(url, environment, clock)
   if (!keys) return undefined
-  // Next to the keys of the storage, none of which has a slash after the colon.
+  // The leases are stored next to the keys of the storage, none of which has a slash after the colon.
   const openLeases = async () => leasesOn(keys, `${keys.prefix}/service:leases`, clock)
-  return { server: new EtcdServer(keys), openLeases }
+  return { server: new EtcdStorageServer(keys), openLeases }
 }
 
-async function openPostgres(url: string, environment: Environment, clock: Clock): Promise<Opened | undefined> {
-  const { openPostgresStatements } = await import('tenure/stores/postgres')
-  const { PostgresServer } = await import('./postgres-server.ts')
+async function openPostgres(
+  url: string,
+  environment: StorageEnvironment,
+  clock: Clock,
+): Promise<OpenedServer | undefined> {
+  const { openPostgresStatements } = await import('tenure/internal/postgres')
+  const { PostgresStorageServer } = await import('./postgres-server.ts')
   if (!/^\w+:\/\//.test(url) || !URL.canParse(url)) return undefined
   const leasesUrl = new URL(url)
-  const server = new PostgresServer(await openPostgresStatements(new URL(url), environment, clock))
+  const server = new PostgresStorageServer(await openPostgresStatements(new URL(url), environment, clock))
   leasesUrl.searchParams.set('table', server.leases)
   return { server, openLeases: () => openStore(leasesUrl.href, { environment }) }
 }

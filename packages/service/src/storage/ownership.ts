@@ -1,12 +1,12 @@
 import type { Clock, Timer } from 'tenure'
-import { ServiceError } from '../errors.ts'
-import { Lost } from './directory-lock.ts'
+import { ServiceError } from '../common/errors.ts'
+import { OwnershipLostError } from './directory-lock.ts'
 
 /** How much longer than its duration each lease lasts after a restart. */
 export const moveGraceMs = 5_000
 /**
- * How long after the last proof this process confirms anything. It is 2% less than the grace, because the clock rates
- * of two machines may differ by that much, and because a sleep of up to {@link unseenSleepMs} goes unnoticed.
+ * For how long after the last proof this process still confirms leases. It is 2% less than the grace, because the clock
+ * rates of two machines may differ by that much, and because a sleep of up to {@link unseenSleepMs} goes unnoticed.
  */
 const provenForMs = 4_900
 const everyMs = 1_000
@@ -16,12 +16,12 @@ const unseenSleepMs = 50
 
 /** The options of {@link Ownership}. */
 export interface OwnershipOptions {
-  /** A clock that includes the time in which this process or machine was stalled. */
+  /** A clock that includes the time during which this process or machine was stalled. */
   readonly clock: Clock
-  /** Returns the time without stalls of this process. */
+  /** Returns how long this process has been running, not counting stalls. */
   servedMs(): number
   /** A moment at which the directory certainly still belonged to this process. */
-  readonly provenAt: Moment
+  readonly provenAt: OwnershipMoment
   /** Resolves if this process still owns the directory and can write to it. */
   prove(): Promise<void>
   /** Called with the failure when proofs begin to fail, and with undefined when they succeed again. */
@@ -29,23 +29,23 @@ export interface OwnershipOptions {
 }
 
 /** One moment, on three clocks. */
-export interface Moment {
+export interface OwnershipMoment {
   readonly monotonicMs: number
   readonly bootMs: number
   readonly wallMs: number
 }
 
 /** Returns the current moment on three clocks. */
-export function momentOf(clock: Clock): Moment {
+export function momentOf(clock: Clock): OwnershipMoment {
   return { monotonicMs: clock.monotonicMs(), bootMs: clock.bootMs(), wallMs: clock.wallMs() }
 }
 
 /**
  * Whether this process still owns its data directory. Renewals are confirmed from memory. Without this class, a service
  * whose volume was moved to another host, or whose directory was deleted, replaced, or given to another process, would
- * keep confirming beside its successor.
+ * keep confirming renewals alongside its successor.
  *
- * Once a second, a proof shows that the directory is still ours and still takes a write. No request waits for it.
+ * Once a second, a proof shows that this process still owns the directory and can write to it. No request waits for it.
  * Nothing is confirmed once {@link provenForMs} have passed since the last successful proof was *sent*. This is why no
  * two services confirm the same group at once, with A as the first and B as its successor on the same data:
  *
@@ -53,21 +53,21 @@ export function momentOf(clock: Clock): Moment {
  *    it later than t0, whenever the answer came.
  * 2. A decides each grant and each renewal less than 5 s after such a t0, on a clock that counts stalls and sleep. So A
  *    decides less than 5 s after B took the directory. A confirmed holder counts from its own sending, which was
- *    earlier still, and at most for the longest duration that the disk has for its term: anything longer is written
- *    first, and A cannot write to what B has.
+ *    earlier still, and at most for the longest duration that is recorded on disk for its term: a longer one is written
+ *    first, and A cannot write to a directory that B has.
  * 3. B counts every lease from a moment after it took the directory, for that longest duration and 5 s more ({@link
  *    moveGraceMs}). So B's next grant comes after the last lease that A confirmed.
  *
- * The same holds for what A writes: {@link assert} comes before each decision, and after each commit A checks that the
+ * The same applies to A's writes: {@link assert} comes before each decision, and after each commit A checks that the
  * files are still where the next service finds them. So A does not grant, on another disk, a group that is free on B's
  * disk. Reads and refusals are checked too. Two processes on one machine need none of this as long as they find the
  * same files, because the kernel gives the lock to one of them.
  */
 export class Ownership {
   readonly #options: OwnershipOptions
-  #provenAt: Moment
+  #provenAt: OwnershipMoment
   #failure: Error | undefined
-  #underWay: { readonly servedMs: number; readonly proof: Promise<void> } | undefined
+  #inFlight: { readonly servedMs: number; readonly proof: Promise<void> } | undefined
   #timer: Timer | undefined
   #isStopped = false
 
@@ -81,25 +81,25 @@ export class Ownership {
       everyMs,
       () => {
         this.start()
-        this.prove().catch(() => {})
+        this.verify().catch(() => {})
       },
       { background: true },
     )
   }
 
-  /** Resolves once no proof is in flight. None is sent from now on, because its files may be closed. */
+  /** Resolves once no proof is in flight. No proof is sent from now on, because its files may be closed. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
-    await this.#underWay?.proof.catch(() => {})
+    await this.#inFlight?.proof.catch(() => {})
   }
 
-  /** False once the directory is certainly lost, however recent the last proof is. */
+  /** Returns false once the directory is certainly lost, however recent the last proof is. */
   isProven(): boolean {
-    return !(this.#failure instanceof Lost) && this.#ageMs() < provenForMs
+    return !(this.#failure instanceof OwnershipLostError) && this.#ageMs() < provenForMs
   }
 
-  /** Never final: the next proof may succeed. */
+  /** Always returns false, because the next proof may succeed. */
   isLost(): boolean {
     return false
   }
@@ -110,28 +110,29 @@ export class Ownership {
   }
 
   /**
-   * Resolves with a proof, or rejects. After a stall everything depends on the next proof, which takes a moment. If the
-   * last one failed, or one has been in flight for long, the caller need not wait: proofs continue once a second.
+   * Resolves once a proof succeeds, or rejects. After a stall, every answer depends on the next proof, which takes only
+   * a short time. If the last proof failed, or has been in flight for too long, this rejects at once. Proofs continue
+   * once a second.
    */
-  async soon(): Promise<void> {
-    const waitedMs = this.#underWay ? this.#options.servedMs() - this.#underWay.servedMs : 0
+  async waitUntilProven(): Promise<void> {
+    const waitedMs = this.#inFlight ? this.#options.servedMs() - this.#inFlight.servedMs : 0
     if (this.#failure || waitedMs > soonMs) throw this.#unproven()
-    await this.prove()
+    await this.verify()
     // That proof may have been sent before the stall.
-    if (!this.isProven()) await this.prove()
+    if (!this.isProven()) await this.verify()
     this.assert()
   }
 
   /** Sends a proof, unless one is in flight. Rejects if it fails. */
-  prove(): Promise<void> {
-    if (this.#underWay) return this.#underWay.proof
+  verify(): Promise<void> {
+    if (this.#inFlight) return this.#inFlight.proof
     if (this.#isStopped) return Promise.reject(this.#unproven())
-    const proof = this.#send(momentOf(this.#options.clock)).finally(() => (this.#underWay = undefined))
-    this.#underWay = { servedMs: this.#options.servedMs(), proof }
+    const proof = this.#send(momentOf(this.#options.clock)).finally(() => (this.#inFlight = undefined))
+    this.#inFlight = { servedMs: this.#options.servedMs(), proof }
     return proof
   }
 
-  async #send(sentAt: Moment): Promise<void> {
+  async #send(sentAt: OwnershipMoment): Promise<void> {
     try {
       await this.#options.prove()
     } catch (cause) {

@@ -5,7 +5,7 @@
  */
 export interface Position {
   /**
-   * The head's value. After a loss the storage continues from an earlier batch, so positions with different values
+   * The head's `restores`. After a loss the storage continues from an earlier batch, so positions with different values
    * cannot be compared in detail.
    */
   readonly restores: number
@@ -15,7 +15,7 @@ export interface Position {
   readonly index: number
 }
 
-/** Above every index. The last change of a batch has it, and so has the end of an empty batch. */
+/** An index above every other. The last change of a batch has this index, and so does the end of an empty batch. */
 export const batchEnd = 2 ** 31 - 1
 
 /** Returns the position of everything that was durable when the storage had this head. */
@@ -30,8 +30,8 @@ export function isAfter(one: Position, other: Position): boolean {
 }
 
 /**
- * Returns whether a record may have been written after a position. If the position is in the middle of a batch, any
- * record of that batch may have been.
+ * Returns whether a record may have been written after a position. If the position is in the middle of a batch, this is
+ * true for every record of that batch.
  */
 export function isWrittenAfter(seq: number, { seq: knownSeq, index }: Position): boolean {
   return index === batchEnd ? seq > knownSeq : seq >= knownSeq

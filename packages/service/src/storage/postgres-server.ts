@@ -1,11 +1,14 @@
 import { lockMsWithin } from '@tenure/internal/postgres-waits'
 import type { CallOptions } from 'tenure'
-import type { PostgresStatements } from 'tenure/stores/postgres'
-import { ServiceError } from '../errors.ts'
-import { defaultTable, statementsFor, unsoundnessOf } from './postgres-tables.ts'
-import type { FoundServer, GroupPage, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
+import type { PostgresStatements } from 'tenure/internal/postgres'
+import { ServiceError } from '../common/errors.ts'
+import { defaultTable, statementsFor, durabilityProblem } from './postgres-tables.ts'
+import type { BatchText, FoundServer, GroupPage, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
 
-/** A swap that runs concurrently with another one sees the head from before that one. */
+/**
+ * How many times a swap is tried. A swap that runs concurrently with another one sees the head as it was before the
+ * other.
+ */
 const swapTries = 3
 
 type Row = Readonly<Record<string, unknown>>
@@ -18,7 +21,7 @@ type Row = Readonly<Record<string, unknown>>
  * commit whose wait for a replica was canceled, or ended by a configuration reload, is visible but not replicated. Its
  * outcome is unknown, and the next write, which waits for the replica, settles it.
  */
-export class PostgresServer implements StorageServer {
+export class PostgresStorageServer implements StorageServer {
   readonly name: string
   readonly maxBatch = { groups: 1_000, bytes: 2 ** 20 }
   /** The name of the table for the leases. */
@@ -42,8 +45,8 @@ export class PostgresServer implements StorageServer {
   async find(call: CallOptions): Promise<FoundServer> {
     const [row = {}] = await this.#statements.run(this.#sql.find, [], call)
     const { replica, incarnation, synced } = row
-    const problem = unsoundnessOf(row)
-    // A replica may be behind.
+    const problem = durabilityProblem(row)
+    // A read replica may be behind.
     if (replica !== 'false') throw unsound(problem)
     return {
       head: headIn(row),
@@ -58,9 +61,10 @@ export class PostgresServer implements StorageServer {
   }
 
   async swap(swap: Swap, call: CallOptions): Promise<SwapAnswer> {
-    const { over, head, groups, isRestored = false } = swap
+    const { over, head, groups, batch, isRestored = false } = swap
     const lockMs = String(lockMsWithin(call.timeoutMs))
-    const values = [isRestored ? 'restored' : '', lockMs, over, head, JSON.stringify(groups)]
+    const texts = [JSON.stringify(groups), JSON.stringify(batch ? [batch] : [])]
+    const values = [isRestored ? 'restored' : '', lockMs, over, head, ...texts]
     for (let tries = 0; tries < swapTries; tries++) {
       const row = await this.#write(this.#sql.swap, values, call)
       if (!row) return { swapped: true }
@@ -79,6 +83,16 @@ export class PostgresServer implements StorageServer {
     return { head: headIn(head), groups, next: groups.length === limit ? groups.at(-1)?.id : undefined }
   }
 
+  async groups(ids: readonly string[], call: CallOptions): Promise<GroupPage> {
+    const [head, ...rows] = await this.#statements.run(this.#sql.groups, [JSON.stringify(ids)], call)
+    return { head: headIn(head), groups: rows.map(({ id, record }) => ({ id: String(id), text: String(record) })) }
+  }
+
+  async batches(slots: readonly number[], call: CallOptions): Promise<readonly BatchText[]> {
+    const rows = await this.#statements.run(this.#sql.batches, [JSON.stringify(slots)], call)
+    return rows.map(({ slot, batch }) => ({ slot: Number(slot), text: String(batch) }))
+  }
+
   async check(call: CallOptions): Promise<void> {
     const row = await this.#write(this.#sql.check, ['', String(lockMsWithin(call.timeoutMs))], call)
     if (row) throw new ServiceError('BACKEND_UNAVAILABLE', `${this.name} cannot be written.`)
@@ -88,11 +102,11 @@ export class PostgresServer implements StorageServer {
     return this.#statements.close()
   }
 
-  /** Returns undefined if it was written, otherwise the row that was found. */
+  /** Returns undefined if the row was written, otherwise the row that was found. */
   async #write(text: string, values: readonly string[], call: CallOptions): Promise<Row | undefined> {
     const [row = {}] = await this.#statements.run(text, values, call)
     if (row['written'] === '1') return undefined
-    const problem = unsoundnessOf(row)
+    const problem = durabilityProblem(row)
     if (problem !== undefined) throw unsound(problem)
     return row
   }

@@ -1,25 +1,25 @@
 import type * as fileSystem from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
-/** A write that shows that the disk still takes writes, and what must be found afterwards. */
+/** A write that proves that the disk still accepts writes, and the state that must be found afterwards. */
 export interface Proof {
   /** The open file that is written and read. */
   readonly file: number
   readonly sign: { readonly at: number; readonly text: string }
   readonly mark: { readonly at: number; readonly text: string }
-  /** Open files, and the paths at which others must find them. */
+  /** Open files, and the paths at which they must still be found. */
   readonly places: readonly { readonly path: string; readonly file: number }[]
 }
 
 /** The outcome of a proof: still owned, evidence that the directory belongs to another process, or a failed call. */
-export type Proven =
+export type ProofResult =
   | { readonly result: 'owned' }
   | { readonly result: 'taken over' }
   | { readonly result: 'gone'; readonly path: string }
   | { readonly result: 'failed'; readonly message: string; readonly code: string | undefined }
 
-/** Runs in the thread, as source text, so it may use only its arguments. */
-export function prove(fs: typeof fileSystem, { file, sign, mark, places }: Proof): Proven {
+/** Runs in the thread, where it is passed as source text, so it may use only its arguments. */
+export function prove(fs: typeof fileSystem, { file, sign, mark, places }: Proof): ProofResult {
   try {
     fs.writeSync(file, sign.text, sign.at)
     fs.fdatasyncSync(file)
@@ -50,7 +50,7 @@ const fs = require('node:fs')
 const prove = ${prove.toString()}
 parentPort.on('message', (proof) => parentPort.postMessage(prove(fs, proof)))
 `
-/** The thread keeps no data. */
+/** Small limits, because the thread keeps no data. */
 const resourceLimits = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, codeRangeSizeMb: 8, stackSizeMb: 1 }
 
 /**
@@ -60,13 +60,13 @@ const resourceLimits = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2
 export class ProofThread {
   #worker: Worker | undefined
 
-  /** Starts the thread ahead of time, so that the first proof need not wait for it. */
+  /** Starts the thread in advance, so that the first proof need not wait for it. */
   start(): void {
     this.#worker ??= this.#newWorker()
     this.#worker.unref()
   }
 
-  async prove(proof: Proof): Promise<Proven> {
+  async prove(proof: Proof): Promise<ProofResult> {
     const worker = (this.#worker ??= this.#newWorker())
     return new Promise((resolve, reject) => {
       const settle = () => {
@@ -75,7 +75,7 @@ export class ProofThread {
         worker.off('exit', ended)
         worker.unref()
       }
-      const answered = (proven: Proven) => {
+      const answered = (proven: ProofResult) => {
         settle()
         resolve(proven)
       }

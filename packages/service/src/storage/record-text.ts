@@ -5,9 +5,9 @@ const checksumLength = 8
 /** A decoded record. */
 export interface Decoded {
   readonly value: unknown
-  /** The number of the commit that wrote it. */
+  /** The number of the commit that wrote the record. */
   readonly commit: number
-  /** The `seq` of the head it was written with, or 0. */
+  /** The `seq` of the head that the record was written with, or 0. */
   readonly seq: number
 }
 
@@ -33,10 +33,9 @@ export function decodeRecord(key: string, record: string): Decoded | undefined {
   const start = record.indexOf('{')
   if (start < checksumLength || !record.startsWith(checksumOf(key, record.slice(checksumLength)))) return undefined
   const parsed = JSON.parse(record.slice(start)) as { readonly meta?: unknown }
-  // Most records have no metadata, and a million of them are read at a start.
+  // Most records have no metadata, and up to a million of them are read at a start.
   const value = parsed.meta === undefined ? parsed : { ...parsed, meta: JSON.stringify(parsed.meta) }
-  // Format 1 had no second number.
-  const [commit = '', seq = '0'] = record.slice(checksumLength, start).split('.')
+  const [commit = '', seq = ''] = record.slice(checksumLength, start).split('.')
   return { value, commit: Number.parseInt(commit, 36), seq: Number.parseInt(seq, 36) }
 }
 

@@ -3,7 +3,7 @@ import { decodeHead, encodeHead } from './head-text.ts'
 import type { MoveTarget, TargetState } from './move-storage.ts'
 import { encodeRecord } from './record-text.ts'
 import type { GroupText, StorageServer } from './server-storage.ts'
-import type { FoundGroup, StorageHead } from './storage.ts'
+import type { LoadedGroup, StorageHead } from './storage.ts'
 
 const callMs = 10_000
 
@@ -36,7 +36,7 @@ export class ServerTarget implements MoveTarget {
     await this.#server.begin(this.#partial(head), this.#call)
   }
 
-  async fill(groups: readonly FoundGroup[]): Promise<void> {
+  async fill(groups: readonly LoadedGroup[]): Promise<void> {
     const texts = groups.map(({ id, record, seq }) => ({ id, text: encodeRecord(id, record, { commit: 0, seq }) }))
     for (const batch of this.#batches(texts)) await this.#swap(batch)
   }

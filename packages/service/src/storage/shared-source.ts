@@ -1,11 +1,12 @@
+import { callWithin } from '@tenure/internal/bound'
 import { Elector, type Clock, type LeaseStore } from 'tenure'
 import { activeElection } from './active-store.ts'
 import type { MoveSource } from './move-storage.ts'
 import type { ServerStorage } from './server-storage.ts'
 import type { Loaded, StorageHead } from './storage.ts'
 
-/** Long enough to see that a replica which is gone does not renew. */
-const patienceMs = 20_000
+/** How long to wait for the election. It is long enough to notice that a dead replica does not renew its lease. */
+const electionTimeoutMs = 20_000
 const leaseDurationMs = 3_000
 
 /** The options of {@link SharedSource}. */
@@ -17,12 +18,12 @@ export interface SharedSourceOptions {
 }
 
 /**
- * Data that replicas share, as the source of a move. A mark alone is not enough: the active replica confirms renewals
- * from memory, and would continue while the target lets others lead.
+ * Data that replicas share, as the source of a move. A mark alone is not enough, because the active replica confirms
+ * renewals from memory, and would continue while the target lets others lead.
  *
  * 1. The process that moves the data is elected in place of the active replica. By then no other replica believes that
  *    it is active.
- * 2. It marks the head. If it is still elected after that, nobody was elected between the two.
+ * 2. It marks the head. If it is still elected after that, nobody else was elected in between.
  * 3. From the mark on no replica becomes active, because a swap of the head is fenced.
  *
  * All steps run each time, even if the mark is already there: the process that set it may not have got any further.
@@ -49,7 +50,7 @@ export class SharedSource implements MoveSource {
     const leadership = await this.#lead()
     await this.#options.storage.retire(movedTo)
     if (!leadership.isLeader())
-      throw new Error('Another replica became active meanwhile. Stop all replicas, and run this again.')
+      throw new Error('Another replica became active in the meantime. Stop all replicas, and run this again.')
   }
 
   load(): Promise<Loaded> {
@@ -64,16 +65,13 @@ export class SharedSource implements MoveSource {
   }
 
   async #lead() {
-    const late = new AbortController()
-    const timer = this.#options.clock.setTimer(patienceMs, () => {
+    const late = () => {
       const holder = this.#elector.leader()?.holder ?? 'another replica'
-      late.abort(new Error(`${holder} is active on this data. Stop all replicas, and run this again.`))
-    })
-    try {
-      this.#elector.start()
-      return await this.#elector.waitForLeadership({ signal: late.signal })
-    } finally {
-      timer.cancel()
+      return new Error(`${holder} is active on this data. Stop all replicas, and run this again.`)
     }
+    return callWithin(undefined, { clock: this.#options.clock, timeoutMs: electionTimeoutMs, late }, (signal) => {
+      this.#elector.start()
+      return this.#elector.waitForLeadership({ signal })
+    })
   }
 }

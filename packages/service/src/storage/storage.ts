@@ -9,8 +9,8 @@
  *   every append of its predecessor is fenced, however late it arrives. It reads the records only after that.
  * - **An answer means durable.** `done` comes once the batch would survive everything that the storage promises to
  *   survive: a crash, a power cut, a failover.
- * - **A rejection means unknown.** The batch may be applied now, later, or never. `Journal`, which alone appends, one
- *   batch at a time, settles that by a further append.
+ * - **A rejection means unknown.** The batch may be applied now, later, or never. `Journal`, the only component that
+ *   appends, settles the outcome with a further append. It appends one batch at a time.
  *
  * All methods are asynchronous, and none reads a clock to decide anything. Every call settles in bounded time. While an
  * `append` or a `check` is in flight no other is called, and `load` comes before all of them.
@@ -22,8 +22,8 @@
  */
 export interface StorageHead {
   /**
-   * The term of the active replica. It only rises. In a directory the lock decides who is active, and the term stays
-   * the same.
+   * The term of the active replica. It never decreases. In a directory, the lock decides which process is active, and
+   * the term stays the same.
    */
   readonly term: number
   /** How many batches were appended. */
@@ -32,31 +32,37 @@ export interface StorageHead {
   readonly batch: string
   /** Constant for the life of the data. */
   readonly clusterId: string
-  /** How many times a backup was restored. Each time, terms are skipped in every group. */
+  /** How many times a backup was restored. Each restore skips terms in every group. */
   readonly restores: number
   /**
-   * Identifies the file, or the history of a server, that holds the data. It differs in a copy, and on a server with
-   * data loss.
+   * Identifies the file, or the history of a server, that holds the data. A copy has a different incarnation, and so
+   * does a server after data loss.
    */
   readonly incarnation: string
-  /** Random text that only those who may read the storage know. */
+  /** Random text, known only to those who may read the storage. */
   readonly secret: string
-  /** Confirmed data was lost: a replica that becomes active grants nothing in any group for at least this long. */
+  /**
+   * How long, at least, a replica that becomes active grants nothing in any group, because confirmed data was lost.
+   * Undefined if nothing is held.
+   */
   readonly heldMs?: number | undefined
 }
 
 /** The history of the server that answers, which may have replaced another server. */
 export interface History {
-  /** If it differs from the head's, another server has taken over the data, or a backup was restored. */
+  /**
+   * Identifies the server and its data. If this differs from the head's incarnation, another server has taken over the
+   * data, or a backup was restored.
+   */
   readonly incarnation: string
   /**
-   * Whether everything confirmed since the head's incarnation is there, as after a failover to a synchronous replica.
-   * After several changes, it must hold for each of them.
+   * Whether the server has everything that was confirmed since the head's incarnation, as after a failover to a
+   * synchronous replica. After several changes of the incarnation, this must hold for each of them.
    */
   readonly isComplete: boolean
   /**
-   * Set if an earlier history replaced one that this process had seen, and no head accounts for that yet: the highest
-   * `restores` of an earlier head. The replica that takes over counts up from there.
+   * The highest `restores` of an earlier head. Set if an earlier history replaced one that this process had seen, and
+   * no head accounts for that yet. The replica that takes over counts up from there.
    */
   readonly lostRestores?: number | undefined
 }
@@ -68,7 +74,7 @@ export type EndReason = 'expired' | 'resigned' | 'deleted'
 export interface GroupRecord {
   /** The highest term that was ever granted. */
   readonly term: number
-  /** The term of the lease below, if a higher one was tried since. */
+  /** The term of the lease below, if a higher term has been tried since. */
   readonly leaseTerm?: number
   readonly node?: string
   readonly attempt?: string
@@ -77,42 +83,44 @@ export interface GroupRecord {
   /** The longest duration that was promised in this term. */
   readonly ttl?: number
   readonly at?: number
-  /** A JSON object as text, which is embedded in the record as is. */
+  /** A JSON object as text. It is embedded in the record unchanged. */
   readonly meta?: string
-  readonly carry?: string | undefined
-  /** Why this term ended. True in records of versions that did not store the reason. Undefined while it lasts. */
+  readonly checkpoint?: string | undefined
+  /** Why this term ended. True if a restore ended it, because its end may be lost. Undefined while the term lasts. */
   readonly ended?: EndReason | true
+  /** The node that should lead next, if the term was ended and that node was named. */
+  readonly successor?: string | undefined
   /** How long nobody may lead, although the term was ended by force. */
   readonly heldMs?: number
   readonly min?: number | undefined
   readonly max?: number | undefined
   readonly allowed?: readonly string[] | undefined
-  /** How many times a backup had been restored when this was written. */
+  /** How many times a backup had been restored when this record was written. */
   readonly restores?: number
-  /** The subject to which the group's memory is charged, abbreviated. Undefined if none is. */
+  /** The subject that is charged for the group's memory, in short form. Undefined if no subject is charged. */
   readonly by?: string | undefined
   /** The group was deleted, and only its term is kept. */
   readonly deleted?: boolean | undefined
 }
 
 /** The record of one group. */
-export interface KeptGroup {
+export interface StoredGroup {
   readonly id: string
   readonly record: GroupRecord
 }
 
 /** A record that was read from the storage. */
-export interface FoundGroup extends KeptGroup {
-  /** The `seq` of the head it was written with. 0 in data of versions that did not store it. */
+export interface LoadedGroup extends StoredGroup {
+  /** The `seq` of the head that the record was written with. */
   readonly seq: number
 }
 
-/** A set of writes that is applied as a whole or not at all. */
+/** A set of writes that is applied as a whole or not applied. */
 export interface Batch {
   /** The new head. Its `seq` is one above the previous head's, and its `term` is not below the previous term. */
   readonly head: StorageHead
   /** Each group at most once. If empty, only the head changes. */
-  readonly groups: readonly KeptGroup[]
+  readonly groups: readonly StoredGroup[]
 }
 
 /** The outcome of {@link Storage.append}, if it is known. */
@@ -121,8 +129,47 @@ export type Appended = 'done' | 'fenced'
 /** All data, as of one moment. */
 export interface Loaded {
   readonly head: StorageHead
-  /** Each group once, in any order. Other callbacks run between two pages. Throws if a record is missing or damaged. */
-  readonly pages: AsyncIterable<readonly FoundGroup[]>
+  /** Each group once, in any order. Other callbacks run between pages. Throws if a record is missing or damaged. */
+  readonly pages: AsyncIterable<readonly LoadedGroup[]>
+}
+
+/** The groups that one batch wrote, in the list of the newest batches. */
+export interface ListedBatch {
+  readonly seq: number
+  readonly batch: string
+  /** The id of the batch that this one followed. */
+  readonly after: string
+  /** The ids of the groups that this batch wrote. */
+  readonly ids: readonly string[]
+}
+
+/** Groups, and the head at the moment when they were read. */
+export interface GroupsAt {
+  readonly head: StorageHead
+  /** In parts, each of which is decoded when it is taken, so that other callbacks can run in between. */
+  readonly parts: Iterable<readonly LoadedGroup[]>
+}
+
+/** A page of groups. */
+export interface GroupsPage extends GroupsAt {
+  /** Where the next page begins. Undefined on the last page. */
+  readonly next: string | undefined
+}
+
+/**
+ * Reads that a follower may make while another replica appends. Each shows one moment of the storage, and later reads
+ * show later moments. Once written, a record exists at every later moment. All reads are linearizable.
+ */
+export interface FollowerReads {
+  head(): Promise<StorageHead>
+  /** Reads a page of all groups. `from` is the `next` of the previous page. */
+  page(from: string | undefined): Promise<GroupsPage>
+  /** How many groups or batches can be read at once. */
+  readonly maxRead: number
+  /** Reads the records of these groups. */
+  groups(ids: readonly string[]): Promise<GroupsAt>
+  /** Returns the batches from `from` to `to` that are listed, by `seq`. */
+  batches(from: number, to: number): Promise<ReadonlyMap<number, ListedBatch>>
 }
 
 /** See the top of this file. */
@@ -131,26 +178,26 @@ export interface Storage {
   readonly maxBatch: { readonly groups: number; readonly bytes: number }
   /** Reads the newest head. The read is linearizable. */
   head(): Promise<StorageHead>
-  /** Returns the history of the server that answers now. Left out if it always equals the head's. */
+  /** Returns the history of the server that answers now. Undefined if it always equals the head's incarnation. */
   history?(): Promise<History>
   /**
    * - If the head is `expected`: the groups and the new head are written in one step, and the result is `done`.
    * - If the head is that of the batch itself, the batch was written before. The result is `done`, after another
-   *   *write* that confirms it. A read would not be enough: a server may show rows of a commit that it has not
-   *   replicated. If a failover loses them before that write, and the head is `expected` again, it rejects.
+   *   *write* that confirms it. A read would not be enough, because a server may show rows of a commit that it has not
+   *   replicated. If a failover loses them before that write, and the head is `expected` again, the call rejects.
    * - Otherwise nothing changes, and the result is `fenced`.
    */
   append(expected: StorageHead, batch: Batch): Promise<Appended>
   load(): Promise<Loaded>
+  /** Undefined if only one process can open the storage. */
+  readonly follower?: FollowerReads | undefined
   /** Resolves if a write could be made durable just now. */
   check(): Promise<void>
   /** Resolves once nothing is in flight. */
   close(): Promise<void>
 }
 
-/**
- * Returns what {@link Storage.append} does with the head that it finds. `confirm` writes again what was written before.
- */
+/** Returns the action of {@link Storage.append} for the head that it finds. `confirm` repeats the earlier write. */
 export function judgeAppend(found: StorageHead, expected: StorageHead, batch: Batch): 'write' | 'confirm' | 'fenced' {
   if (isSameHead(found, batch.head)) return 'confirm'
   return isSameHead(found, expected) ? 'write' : 'fenced'

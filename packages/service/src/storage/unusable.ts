@@ -1,10 +1,10 @@
-/** Error texts for a data directory that cannot be used, with what to do. */
+/** Error texts for a data directory that cannot be used. They say what to do. */
 import { messageOf } from '@tenure/internal/message'
-import { Damage, remedy } from './data-file.ts'
+import { DamagedDataError, restoreBackupAdvice } from './data-file.ts'
 
 /** LMDB reports damage with its own codes, below those of the system. */
 function isDamage(error: unknown): boolean {
-  if (error instanceof Damage) return true
+  if (error instanceof DamagedDataError) return true
   const { code } = error as { code?: unknown }
   return typeof code === 'number' && code < 0
 }
@@ -17,7 +17,7 @@ export function unusable(directory: string, cause: unknown): Error {
   if (cause instanceof Unusable) return cause
   const reason = messageOf(cause)
   const text = `The data directory ${directory} cannot be used: ${reason}`
-  const advice = isDamage(cause) ? remedy(directory) : isForbidden(cause) ? chown(directory) : undefined
+  const advice = isDamage(cause) ? restoreBackupAdvice(directory) : isForbidden(cause) ? chown(directory) : undefined
   return new Unusable(advice === undefined ? text : `${text.replace(/\.?$/, '.')} ${advice}`, { cause })
 }
 
@@ -31,8 +31,8 @@ function chown(directory: string): string {
   return `Change the owner of the directory and its files to the user that runs the service: chown -R ${self} ${directory}`
 }
 
-/** Returns what to do about data that may be older than what was promised on it. */
-export function waysOn(directory: string): string {
+/** Returns advice for data that may be older than the promises that were made on it. */
+export function staleDataAdvice(directory: string): string {
   return (
     'If the original directory still exists, use that one. Otherwise stop the service that used it, wait for the ' +
     `longest lease in use, and run "tenure restore --data ${directory}" once. It skips every term that may have been ` +

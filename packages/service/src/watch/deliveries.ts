@@ -1,26 +1,29 @@
 import { systemClock } from '@tenure/internal/clock'
-import type { FairQueue, Lane } from '../fair-queue.ts'
+import type { FairQueue, Lane } from '../common/fair-queue.ts'
 
 /** How long one slice of deliveries may take. */
 const pieceMs = 2
-/** Deliveries between two reads of the clock. */
+/** How many deliveries are made between two reads of the clock. */
 const perLook = 16
-/** Deliveries in one slice. Each one may wake a stream or a poll, which continues after the slice and takes longer. */
-const mostPerPiece = 128
-/** All deliveries together take turns with the callers, as one of them. */
+/**
+ * How many deliveries one slice makes. Each one may wake a stream or a poll, which continues after the slice and takes
+ * longer.
+ */
+const maxPerPiece = 128
+/** The lane of all deliveries. Together they take turns like a single caller. */
 const lane: Lane = { name: 'deliveries' }
 
 /** Something to deliver to many targets, one after another. */
 export interface Delivery<Target> {
   readonly targets: Iterator<Target>
   tell(target: Target): void
-  /** Called once all targets were notified. */
+  /** Called once all targets have been notified. */
   done(): void
 }
 
 /**
- * Makes one delivery after another, each to all its targets, in slices that are short enough for requests to be
- * answered in between. The request that causes a delivery does not wait for it.
+ * Makes one delivery after another, each to all its targets. It works in short slices, so that requests are answered in
+ * between. The request that causes a delivery does not wait for it.
  */
 export class Deliveries<Target> {
   readonly #fairQueue: Pick<FairQueue, 'runLater'>
@@ -33,7 +36,7 @@ export class Deliveries<Target> {
     this.#nowMs = nowMs
   }
 
-  /** How many deliveries have not reached all of their targets yet. */
+  /** How many deliveries have not yet reached all of their targets. */
   get length(): number {
     return this.#waiting.length
   }
@@ -66,7 +69,7 @@ export class Deliveries<Target> {
       for (let next = delivery.targets.next(); !next.done; next = delivery.targets.next()) {
         delivery.tell(next.value)
         told += 1
-        if (told === mostPerPiece || (told % perLook === 0 && this.#nowMs() >= untilMs)) return
+        if (told === maxPerPiece || (told % perLook === 0 && this.#nowMs() >= untilMs)) return
       }
       this.#waiting.shift()
       delivery.done()

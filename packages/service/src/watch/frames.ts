@@ -1,10 +1,10 @@
-import type { WatchedEvent } from '../http/schemas/watch.ts'
+import type { WatchedEvent } from '../schemas/watch.ts'
 
 const data = 'data: '
 
 /**
- * A part of a stream, as plain body and as an HTTP chunk. Streams are sent in chunks, because some clients deliver an
- * unchunked body only when their buffer is full.
+ * A part of a stream, both as a plain body and as an HTTP chunk. Streams are sent in chunks, because some clients
+ * deliver an unchunked body only when their buffer is full.
  */
 export interface Frame {
   readonly body: Buffer
@@ -22,7 +22,7 @@ export function frameOf(event: WatchedEvent, cursor?: string): Frame {
   return frameOfJson(JSON.stringify(event), cursor)
 }
 
-/** The same for an event that is already JSON. */
+/** The same for an event that is already in JSON form. */
 export function frameOfJson(json: string, cursor?: string): Frame {
   const id = cursor === undefined ? '' : `id: ${cursor}\n`
   return frameOfText(`${id}${data}${json}\n\n`)

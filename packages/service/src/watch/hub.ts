@@ -1,10 +1,10 @@
-import type { WatchedEvent } from '../http/schemas/watch.ts'
-import { eventOf } from '../http/views.ts'
-import type { FairQueue } from '../fair-queue.ts'
-import type { Break, Groups } from '../groups/groups.ts'
+import type { WatchedEvent } from '../schemas/watch.ts'
+import { eventOf } from '../schemas/views.ts'
+import type { FairQueue } from '../common/fair-queue.ts'
+import type { ChangeGap, GroupChange, Groups, KeptChange } from '../groups/port.ts'
 import { isAfter, type Position } from '../storage/position.ts'
 import { Deliveries } from './deliveries.ts'
-import { Feed, type Change, type Entry, type KeptChange } from './feed.ts'
+import { Feed, type FeedEntry } from './feed.ts'
 import { frameOf, type Frame } from './frames.ts'
 import { SnapshotCursors } from './snapshot-cursor.ts'
 
@@ -15,20 +15,23 @@ export interface Subscriber {
   readonly subject: string
   /** Delivers a change. `frame` creates its frame for streams once for all subscribers. */
   notify(frame: () => Frame): void
-  /** Reports that there may have been changes after a position that were not delivered. */
+  /** Reports that some changes after a position may not have been delivered. */
   miss(since: Position): void
 }
 
 export interface Subscription {
-  /** The subscriber has received all changes up to here. */
+  /** The subscriber has received all changes up to this position. */
   readonly position: Position
-  /** May be called again. */
+  /** Ends the subscription. May be called again. */
   leave(): void
 }
 
-/** Limits how much is delivered to, and caused by, each subject. */
+/** Limits the deliveries that each subject receives and causes. */
 export interface DeliveryBudget {
-  /** Returns false if this subject has used up its deliveries for now. Then they must wait or be left out. */
+  /**
+   * Returns false if this subject's budget for deliveries is used up for now. The deliveries must then wait or be
+   * dropped.
+   */
   deliver(subject: string, count: number): boolean
 }
 
@@ -39,25 +42,25 @@ export interface HubOptions {
   readonly maxWatchers: number
   readonly fairQueue: Pick<FairQueue, 'runLater'>
   readonly budget: DeliveryBudget
-  /** Called for each delivery with whether it was made. False means that the budget withheld it. */
+  /** Called for each delivery. `isMade` is false if the budget prevented it. */
   readonly onDelivery?: ((isMade: boolean) => void) | undefined
 }
 
-/** Renewals are left out once this many deliveries wait: the next renewal shows the same, and more. */
-const mostBehindRenewals = 1_024
+/** Renewals are left out once this many deliveries wait, because the next renewal shows the newer state. */
+const maxBehindRenewals = 1_024
 /** Once this many deliveries wait, all subscribers continue from the feed at their own pace. */
-const mostWaiting = 16_384
+const maxWaiting = 16_384
 
-interface Subscribed extends Subscription {
+interface ActiveSubscription extends Subscription {
   readonly subscriber: Subscriber
-  /** The subscriber already knew deliveries with a lower number when it subscribed. */
+  /** The number of the first delivery to send. The subscriber already knew all earlier ones when it subscribed. */
   readonly first: number
   /** The number of the last delivery to this subscriber. */
-  told: number
+  lastDelivery: number
   hasLeft: boolean
 }
 
-interface News {
+interface PendingDelivery {
   readonly number: number
   /** The position of a kept change. Undefined for a renewal. */
   readonly position: Position | undefined
@@ -69,15 +72,15 @@ export class Hub {
   readonly snapshotCursors: SnapshotCursors
   readonly #state: Groups
   readonly #options: HubOptions
-  readonly #byGroup = new Map<string, Set<Subscribed>>()
-  readonly #deliveries: Deliveries<Subscribed>
+  readonly #byGroup = new Map<string, Set<ActiveSubscription>>()
+  readonly #deliveries: Deliveries<ActiveSubscription>
   #watchers = 0
-  #places = 0
+  #slots = 0
   #renewalWatchers = 0
   #number = 0
   /** The delivery in progress. */
-  #current: News | undefined
-  /** All subscribers have received everything up to here. */
+  #current: PendingDelivery | undefined
+  /** All subscribers have received everything up to this position. */
   #delivered: Position
 
   constructor(state: Groups, options: HubOptions) {
@@ -87,9 +90,9 @@ export class Hub {
     this.#options = options
     this.#deliveries = new Deliveries(options.fairQueue)
     this.#delivered = options.position
-    state.follow({
+    state.listen({
       onChange: (change) => this.#onChange(change),
-      onBreak: (gap) => this.#onBreak(gap),
+      onGap: (gap) => this.#onBreak(gap),
       wantsRenewals: () => this.#renewalWatchers > 0,
       onRenewal: (change) => this.#onRenewal(change),
     })
@@ -104,14 +107,17 @@ export class Hub {
     return this.#byGroup.get(groupId)?.size ?? 0
   }
 
-  /** Takes watcher slots. Returns a function that releases them, to be called once, or undefined if all are taken. */
-  enter(places: number): (() => void) | undefined {
-    if (this.#places >= this.#options.maxWatchers) return undefined
+  /**
+   * Takes watcher slots. Returns a function that releases them, which must be called once, or undefined if all slots
+   * are taken.
+   */
+  enter(slots: number): (() => void) | undefined {
+    if (this.#slots >= this.#options.maxWatchers) return undefined
     this.#watchers += 1
-    this.#places += places
+    this.#slots += slots
     return () => {
       this.#watchers -= 1
-      this.#places -= places
+      this.#slots -= slots
     }
   }
 
@@ -119,11 +125,11 @@ export class Hub {
   subscribe(groupIds: readonly string[], subscriber: Subscriber): Subscription {
     if (subscriber.wantsRenewals) this.#renewalWatchers += 1
     const from = this.feed.position
-    const positionOf = (to: Subscribed) => this.#positionOf(to, from)
-    const subscribed: Subscribed = {
+    const positionOf = (to: ActiveSubscription) => this.#positionOf(to, from)
+    const subscribed: ActiveSubscription = {
       subscriber,
       first: this.#number + 1,
-      told: 0,
+      lastDelivery: 0,
       hasLeft: false,
       get position() {
         return positionOf(this)
@@ -138,7 +144,7 @@ export class Hub {
     return subscribed
   }
 
-  #leave(groupIds: readonly string[], subscribed: Subscribed): void {
+  #leave(groupIds: readonly string[], subscribed: ActiveSubscription): void {
     if (subscribed.hasLeft) return
     subscribed.hasLeft = true
     if (subscribed.subscriber.wantsRenewals) this.#renewalWatchers -= 1
@@ -150,15 +156,15 @@ export class Hub {
   }
 
   /** `from` is the position that the subscriber knew when it subscribed. */
-  #positionOf({ told }: Subscribed, from: Position): Position {
+  #positionOf({ lastDelivery }: ActiveSubscription, from: Position): Position {
     if (this.#deliveries.length === 0) return this.feed.position
     const current = this.#current
-    const reached = current?.position && told === current.number ? current.position : this.#delivered
+    const reached = current?.position && lastDelivery === current.number ? current.position : this.#delivered
     return isAfter(from, reached) ? from : reached
   }
 
   /** Returns an entry as a frame for streams. Its id is the cursor to resume from. */
-  frameOf(entry: Entry): Frame {
+  frameOf(entry: FeedEntry): Frame {
     if (entry.frame) return entry.frame
     const frame = frameOf(this.eventOf(entry), this.feed.cursorAt(entry.position))
     if (!entry.hadTexts) entry.frame = frame
@@ -166,7 +172,7 @@ export class Hub {
   }
 
   /** Returns an entry as an event of the HTTP API. */
-  eventOf({ change, hadTexts }: Entry): WatchedEvent {
+  eventOf({ change, hadTexts }: FeedEntry): WatchedEvent {
     if (!hadTexts) return eventOf(change)
     const texts = this.#state.textsOf(change.groupId, change.lease.term)
     return eventOf({ ...change, lease: { ...change.lease, ...texts } })
@@ -177,18 +183,18 @@ export class Hub {
     const frame = this.#frameOf(change, position)
     this.#deliver(this.#byGroup.get(change.groupId), position, (to) => {
       const { subscriber } = to
-      // The subscriber continues from the feed once it has a budget again.
+      // The subscriber continues from the feed once its budget allows.
       if (!this.#mayDeliver(subscriber)) return subscriber.miss(to.position)
-      to.told = this.#current?.number ?? 0
+      to.lastDelivery = this.#current?.number ?? 0
       subscriber.notify(frame)
     })
-    if (this.#deliveries.length > mostWaiting) this.#giveUp()
+    if (this.#deliveries.length > maxWaiting) this.#giveUp()
   }
 
-  /** Only the newest renewal matters, so one that cannot be delivered now is left out. */
-  #onRenewal(change: Change): void {
+  /** Delivers a renewal, or drops it if it cannot be delivered now. Only the newest renewal matters. */
+  #onRenewal(change: GroupChange): void {
     const subscribers = this.#byGroup.get(change.groupId)
-    if (!subscribers || this.#deliveries.length >= mostBehindRenewals) return
+    if (!subscribers || this.#deliveries.length >= maxBehindRenewals) return
     if (change.subject !== undefined && !this.#options.budget.deliver(change.subject, subscribers.size)) return
     const frame = this.#frameOf(change, undefined)
     this.#deliver(subscribers, undefined, ({ subscriber }) => {
@@ -202,27 +208,27 @@ export class Hub {
     return isMade
   }
 
-  /** Subscribers whose groups are not affected miss nothing. */
-  #onBreak({ position, changed }: Break): void {
+  /** Notifies the subscribers of affected groups that they missed something. The others missed nothing. */
+  #onBreak({ position, changed }: ChangeGap): void {
     const since = this.feed.position
     if (changed?.size === 0) return this.feed.advance(position)
     this.feed.skipTo(position)
-    const concerned = new Set<Subscribed>()
+    const concerned = new Set<ActiveSubscription>()
     for (const groupId of changed ?? this.#byGroup.keys()) {
       for (const subscribed of this.#byGroup.get(groupId) ?? []) concerned.add(subscribed)
     }
     this.#deliver(concerned, position, ({ subscriber }) => subscriber.miss(since))
   }
 
-  #frameOf(change: Change, position: Position | undefined): () => Frame {
+  #frameOf(change: GroupChange, position: Position | undefined): () => Frame {
     let made: Frame | undefined
     return () => (made ??= frameOf(eventOf(change), position && this.feed.cursorAt(position)))
   }
 
-  #deliver(targets: ReadonlySet<Subscribed> | undefined, position: Position | undefined, tell: Tell): void {
+  #deliver(targets: ReadonlySet<ActiveSubscription> | undefined, position: Position | undefined, tell: Tell): void {
     if (!targets) return
     this.#number += 1
-    const news: News = { number: this.#number, position }
+    const news: PendingDelivery = { number: this.#number, position }
     this.#deliveries.add({
       targets: targets.values(),
       tell: (to) => {
@@ -244,4 +250,4 @@ export class Hub {
   }
 }
 
-type Tell = (to: Subscribed) => void
+type Tell = (to: ActiveSubscription) => void

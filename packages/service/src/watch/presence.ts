@@ -1,29 +1,32 @@
 import type { Clock, Timer } from 'tenure'
-import type { Groups, Present } from '../groups/groups.ts'
-import { mostPresent } from '../groups/members.ts'
+import type { Groups, OpenWatch } from '../groups/port.ts'
+import { maxWatchesPerReport } from '../groups/members.ts'
 
-/** Well below the time for which an open watch counts as a heartbeat, so that one lost message changes nothing. */
+/**
+ * How often open watches are reported. This is well below the time for which an open watch counts as a heartbeat, so
+ * that one lost message changes nothing.
+ */
 const everyMs = 5_000
 
 /**
  * The watches on this replica that name their node. A standby that waits for an event sends nothing for hours, and
- * without this it would look dead. The groups may be on another replica, so open watches are reported to them
- * periodically, and they drop those that are no longer reported. Nothing else depends on it, and a lost message is not
- * repeated.
+ * would look dead without these reports. The groups may be on another replica, so this class reports open watches to
+ * that replica periodically, and the replica drops those that are no longer reported. Nothing else depends on these
+ * reports, and a lost message is not repeated.
  */
 export class Presence {
-  readonly #groups: Pick<Groups, 'present'>
+  readonly #groups: Pick<Groups, 'reportWatches'>
   readonly #clock: Clock
   /** How many watches each node has open, by group. */
   readonly #open = new Map<string, Map<string, number>>()
   #timer: Timer | undefined
 
-  constructor(groups: Pick<Groups, 'present'>, clock: Clock) {
+  constructor(groups: Pick<Groups, 'reportWatches'>, clock: Clock) {
     this.#groups = groups
     this.#clock = clock
   }
 
-  /** Reports an open watch. Returns a function that ends its presence, which may be called again. */
+  /** Reports an open watch. Returns a function that ends the presence and may be called again. */
   enter(groupIds: readonly string[], nodeId: string): () => void {
     for (const groupId of groupIds) {
       const nodes = this.#open.get(groupId) ?? new Map<string, number>()
@@ -52,17 +55,17 @@ export class Presence {
   }
 
   async #tellAll(): Promise<void> {
-    const open: Present[] = []
+    const open: OpenWatch[] = []
     for (const [groupId, nodes] of this.#open) for (const nodeId of nodes.keys()) open.push([groupId, nodeId])
     await this.#tell(open)
     this.#timer = this.#open.size > 0 ? this.#later() : undefined
   }
 
   /** Reports in parts, one after another, so that other requests are answered in between. */
-  async #tell(open: readonly Present[]): Promise<void> {
-    for (let from = 0; from < open.length; from += mostPresent) {
+  async #tell(open: readonly OpenWatch[]): Promise<void> {
+    for (let from = 0; from < open.length; from += maxWatchesPerReport) {
       try {
-        await this.#groups.present(open.slice(from, from + mostPresent))
+        await this.#groups.reportWatches(open.slice(from, from + maxWatchesPerReport))
       } catch {
         // No replica is active, or it cannot be reached. The next round is in a few seconds.
       }

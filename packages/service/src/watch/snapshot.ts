@@ -1,32 +1,32 @@
-import type { WatchedEvent } from '../http/schemas/watch.ts'
-import type { Service } from '../http/service.ts'
-import { leadershipOf } from '../http/views.ts'
-import type { GroupStanding } from '../groups/groups.ts'
+import type { WatchedEvent } from '../schemas/watch.ts'
+import type { Clock } from 'tenure'
+import { leadershipOf } from '../schemas/views.ts'
+import type { GroupChange, Groups, GroupState } from '../groups/port.ts'
 import { isWrittenAfter, type Position } from '../storage/position.ts'
-import type { Change } from './feed.ts'
+import type { Hub } from './hub.ts'
 
-/** What a reader gets before any new changes, or a part of it. */
+/** All or some of the events that a reader gets before any new changes. */
 export interface Snapshot {
   /** The events as JSON. */
   readonly events: readonly string[]
   /**
-   * The reader has all changes up to here, in the groups whose state it has received. If nothing is left, those are all
-   * of its groups.
+   * The reader has all changes up to this position, in the groups whose state it has received. If no groups are left,
+   * those are all of its groups.
    */
   readonly position: Position
-  /** The groups whose state comes next. Empty if the snapshot is complete. */
+  /** The groups whose state is sent next. Empty if the snapshot is complete. */
   readonly left: readonly string[]
   /** Whether the reader got a GAP event. */
   readonly hasGap: boolean
 }
 
-/** From where a reader continues if the feed alone is not enough. */
-export type Start =
-  /** It has no cursor yet. */
+/** Where a reader continues if the feed alone is not sufficient. */
+export type SnapshotStart =
+  /** The reader has no cursor yet. */
   | 'first'
-  /** Something may have been missed in any group. */
+  /** The reader may have missed changes in any group. */
   | 'gap'
-  /** Something was missed in the groups whose record was written after a position. */
+  /** The reader missed changes in the groups whose record was written after this position. */
   | Position
 
 /** A snapshot in progress. */
@@ -36,28 +36,35 @@ export interface SnapshotPart {
    * there are none yet.
    */
   readonly shown: { readonly groups: readonly string[]; readonly position: Position } | undefined
-  /** The groups whose state it gets, in this order. */
+  /** The groups whose state the reader gets next, in this order. */
   readonly left: readonly string[]
-  readonly from: Start
+  readonly from: SnapshotStart
   /** Whether a GAP event is not needed, or was already sent. */
   readonly hasGap: boolean
+}
+
+/** The source of a snapshot. */
+interface SnapshotSource {
+  readonly hub: Hub
+  readonly state: Groups
+  readonly clock: Clock
 }
 
 /** How many groups are read at once. */
 const groupsAtOnce = 64
 /**
- * The size limit of a part or a response, apart from its last events. A thousand groups with the longest texts would
+ * The size limit of a part or a response, not counting its last events. A thousand groups with the longest texts would
  * take megabytes.
  */
-export const mostBytes = 256 * 1024
+export const maxBytes = 256 * 1024
 
 /**
- * Returns the current state for a reader that has no cursor, or an outdated one. It comes in parts: each has the
- * changes since the previous part in the groups already sent, and the states of some more. Returns undefined if the
- * feed no longer has those changes.
+ * Returns the current state for a reader that has no cursor, or an outdated one. It comes in parts. Each part has the
+ * states of some groups, and the changes since the previous part in the groups that were already sent. Returns
+ * undefined if the feed no longer has those changes.
  */
 export async function takeSnapshot(
-  { hub, state, clock }: Pick<Service, 'hub' | 'state' | 'clock'>,
+  { hub, state, clock }: SnapshotSource,
   { shown, left, from, hasGap: hadGap }: SnapshotPart,
 ): Promise<Snapshot | undefined> {
   const { feed } = hub
@@ -70,7 +77,7 @@ export async function takeSnapshot(
     if (!late && shown) return undefined
     if (!late) continue
     const wallMs = clock.wallMs()
-    const texts = new Texts()
+    const texts = new EventTexts()
     const shownBefore = new Set(shown?.groups)
     for (const entry of late) {
       if (shownBefore.has(entry.change.groupId)) texts.add(hub.eventOf(entry))
@@ -98,12 +105,12 @@ export async function takeSnapshot(
 }
 
 /** Events as JSON, up to a number of bytes. */
-class Texts {
+class EventTexts {
   readonly all: string[] = []
   #bytes = 0
 
   get isFull(): boolean {
-    return this.#bytes >= mostBytes
+    return this.#bytes >= maxBytes
   }
 
   add(event: WatchedEvent): void {
@@ -113,21 +120,22 @@ class Texts {
   }
 }
 
-/** Returns a function that tells whether the reader does not know a group's state. */
-function wasMissed(from: Start, now: Position): (standing: GroupStanding) => boolean {
+/** Returns a predicate that is true for groups whose newest state the reader may not know. */
+function wasMissed(from: SnapshotStart, now: Position): (standing: GroupState) => boolean {
   if (from === 'first' || from === 'gap' || from.restores !== now.restores) return () => true
   return ({ seq }) => isWrittenAfter(seq, from)
 }
 
-function stateOf(group_id: string, standing: GroupStanding, wallMs: number): WatchedEvent {
+function stateOf(group_id: string, standing: GroupState, wallMs: number): WatchedEvent {
   return { type: 'STATE', group_id, ...leadershipOf(standing, wallMs), ts_ms: wallMs }
 }
 
-/** Numbers the begin and the end of a group's terms in one order. */
-function placeOf({ type, lease }: Change): number {
+/** Returns a number that orders the starts and ends of a group's terms. */
+function placeOf({ type, lease }: GroupChange): number {
   return lease.term * 2 + (type === 'LEADER_LOST' ? 1 : 0)
 }
 
-function progressOf({ lease }: GroupStanding): number {
-  return lease ? lease.term * 2 + (lease.ended ? 1 : 0) : 0
+function progressOf({ lease, highestTerm }: GroupState): number {
+  // A deleted group does not show its last lease.
+  return lease ? lease.term * 2 + (lease.ended ? 1 : 0) : highestTerm * 2 + 1
 }

@@ -30,7 +30,7 @@ let groups = 0
 const newGroup = (prefix: string) => `${prefix}-${++groups}`
 
 describe('nodes', () => {
-  test('a node acts for itself in the groups of its token', async () => {
+  test('a node can campaign, renew, send heartbeats, and resign for itself in the groups of its token', async () => {
     const group = newGroup('payments')
     expect(await campaign(a, group, 'node-a')).toMatchObject({ status: 200, body: { is_leader: true } })
     const held = { node_id: 'node-a', term: 1 }
@@ -124,7 +124,7 @@ describe('nodes', () => {
     expect(await ask(b, 'GET', `/v1/groups/${group}/leader`)).toMatchObject({ status: 200 })
   })
 
-  test('a node gets a list of its own groups, in pages that name no others', async () => {
+  test('a node lists only its own groups, in pages that name no other group', async () => {
     for (const name of ['billing-a1', 'billing-a2', 'billing-a3']) await campaign(b, name, 'node-b')
     for (const name of ['payments-a1', 'payments-a2']) await campaign(a, name, 'node-a')
     const seen: string[] = []
@@ -150,7 +150,7 @@ describe('nodes', () => {
     const list = async (query: string) => (await ask(spy, 'GET', `/v1/groups?${query}`)).body
     const shown = (page: Record<string, unknown>) =>
       (page['groups'] as { group_id: string }[]).map(({ group_id }) => group_id)
-    /** Everything that the spy can learn, except for seals, which are never the same twice. */
+    /** Everything that the spy can learn, except for sealed texts, which are different each time. */
     const told = async () => {
       const pages: unknown[] = []
       for (const limit of [1, 2, 3, 100]) {
@@ -226,7 +226,7 @@ test("only an administrator can force-resign another node's term, and the group 
   for (const who of [a, reader, none]) {
     expect(await ask(who, 'POST', `/v1/groups/${group}/resign`, body)).toMatchObject(forbidden)
   }
-  // Without force, an administrator acts for no node.
+  // Without force, an administrator may not act on behalf of a node.
   expect(await ask(admin, 'POST', `/v1/groups/${group}/resign`, { ...body, force: false })).toMatchObject(forbidden)
   expect(await ask(admin, 'POST', `/v1/groups/${group}/resign`, body)).toMatchObject({
     status: 200,
@@ -358,7 +358,7 @@ describe('replayed requests after a handover', () => {
     expect(await leaderOf(group)).toMatchObject({ node_id: 'node-2' })
   })
 
-  test("a replayed request is refused with another caller's token", async () => {
+  test("a replayed request is refused when it has another caller's token", async () => {
     const { group, two } = await handOver()
     const resign = { node_id: 'node-1', term: 1 }
     expect(await ask(two, 'POST', `/v1/groups/${group}/resign`, resign)).toMatchObject(forbidden)

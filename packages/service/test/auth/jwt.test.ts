@@ -2,7 +2,7 @@ import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/common/clock.ts'
 import { isOneProcess } from '../served.ts'
 import { ask, startTestService, type TestService } from './service.ts'
 import {
@@ -241,26 +241,31 @@ describe('forged tokens', () => {
     })
   })
 
-  test.each(['jku', 'x5u'])('a key that %s points to is refused without being fetched', async (field) => {
-    const asked: (string | undefined)[] = []
-    const evil = createServer((request, response) => {
-      asked.push(request.url)
-      response.end(JSON.stringify({ keys: [jwkOf(stranger.publicKey, { kid: 'mine', alg: 'ES256' })] }))
-    })
-    await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve))
-    try {
-      const url = `http://127.0.0.1:${(evil.address() as AddressInfo).port}/keys`
-      await expectRefused(({ claims }) =>
-        signed({ alg: 'ES256', kid: 'mine', [field]: url }, claims, stranger.privateKey),
-      )
-      await expectRefused(({ claims }) => signed({ alg: 'ES256', kid: url, [field]: url }, claims, stranger.privateKey))
-      expect(asked).toEqual([])
-    } finally {
-      evil.close()
-    }
-  })
+  test.each(['jku', 'x5u'])(
+    'a token whose %s header points to a key is refused, and the key is not fetched',
+    async (field) => {
+      const asked: (string | undefined)[] = []
+      const evil = createServer((request, response) => {
+        asked.push(request.url)
+        response.end(JSON.stringify({ keys: [jwkOf(stranger.publicKey, { kid: 'mine', alg: 'ES256' })] }))
+      })
+      await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve))
+      try {
+        const url = `http://127.0.0.1:${(evil.address() as AddressInfo).port}/keys`
+        await expectRefused(({ claims }) =>
+          signed({ alg: 'ES256', kid: 'mine', [field]: url }, claims, stranger.privateKey),
+        )
+        await expectRefused(({ claims }) =>
+          signed({ alg: 'ES256', kid: url, [field]: url }, claims, stranger.privateKey),
+        )
+        expect(asked).toEqual([])
+      } finally {
+        evil.close()
+      }
+    },
+  )
 
-  // A proxy that is still sending notices only that its server hung up, and not the response before that.
+  // A proxy that is still sending notices only that its server closed the connection, and not the response before that.
   test.skipIf(!isOneProcess())('a token with a kid of a megabyte is refused with 431', async () => {
     const { port } = new URL(service.url)
     const socket = connect(Number(port), '127.0.0.1')
@@ -399,7 +404,7 @@ describe('authorization headers', () => {
   })
 })
 
-test('a forged token gets no reason in the response, and the log has the reason without the token', async () => {
+test('the response to a forged token gives no reason, and the log has the reason but not the token', async () => {
   const { header, claims, key } = sound()
   const forgeries = [
     signed({ ...header, kid: 'five' }, claims, key),

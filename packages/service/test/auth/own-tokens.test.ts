@@ -2,7 +2,7 @@ import { createHmac, createPrivateKey, createPublicKey } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeCertificate } from '../../../tenure/test/kubernetes/certificate.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/common/clock.ts'
 import { createTokenKey, signToken, startService, type TokenKey } from '../../src/index.ts'
 import { makeAuthority } from './certificates.ts'
 import { ask, startTestService, type TestService } from './service.ts'
@@ -28,7 +28,7 @@ const look = async (token: string, path = '/v1/groups/payments/leader') =>
 const partOf = (token: string, index: number) =>
   JSON.parse(Buffer.from(token.split('.')[index] ?? '', 'base64url').toString()) as Record<string, unknown>
 
-describe('tokens signed with an own key', () => {
+describe('tokens signed with its own key', () => {
   test('a service with only the public key accepts a token with the signed rights', async () => {
     const { token, id, expiresAtMs } = await signToken(key.privateKey, { node: 'm-2', groups: ['payments', 'r-*'] })
     expect(partOf(token, 1)).toMatchObject({ sub: 'm-2', jti: id, exp: expiresAtMs / 1000 })
@@ -60,7 +60,7 @@ describe('tokens signed with an own key', () => {
     aheadMs = 0
   })
 
-  test('a token of another key is refused, whatever it claims', async () => {
+  test('a token that is signed with another key, or whose header or claims are not valid, is refused', async () => {
     const { token } = await signToken(key.privateKey, { node: 'm-2', groups: ['payments'] })
     const [header, claims] = [partOf(token, 0), partOf(token, 1)]
     const foreign = createPrivateKey(other.privateKey)
@@ -126,7 +126,11 @@ function manyGroups(): string[] {
 }
 
 test.each([
-  ['beside an issuer', { tokenKeyFile: 'x', jwt: { keysFile: 'x', issuer: 'i', audience: 'a' } }, /excludes/],
+  [
+    'together with an issuer',
+    { tokenKeyFile: 'x', jwt: { keysFile: 'x', issuer: 'i', audience: 'a' } },
+    /cannot be combined/,
+  ],
   ['in a file that does not exist', { tokenKeyFile: '/nowhere/x.pub' }, /^authentication.tokenKeyFile: ENOENT/],
 ])('the service refuses a token key %s', async (_, authentication, message) => {
   await expect(startService({ data: '/nowhere', authentication })).rejects.toThrow(message)
@@ -143,7 +147,7 @@ test('the service warns about a token key that every user can replace', async ()
       return { authentication: { tokenKeyFile } }
     })
     await close()
-    expect(log.join('').includes('every user of this machine can authenticate with a key of its own')).toBe(warned)
+    expect(log.join('').includes('any user on this machine can add a key and authenticate with it')).toBe(warned)
   }
 })
 
@@ -175,8 +179,8 @@ test('the service warns about rights and client CA files that every user can wri
     })
     await close()
     const lines = log.join('')
-    expect(lines.includes('every user of this machine can grant itself every right')).toBe(warned)
-    expect(lines.includes('every user of this machine can authenticate with a CA of its own')).toBe(warned)
+    expect(lines.includes('any user on this machine can grant themselves every right')).toBe(warned)
+    expect(lines.includes('any user on this machine can add a CA and authenticate with it')).toBe(warned)
   }
 })
 

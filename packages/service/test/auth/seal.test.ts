@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { keysFrom, Seal } from '../../src/auth/seal.ts'
+import { deriveKeys, Seal } from '../../src/common/seal.ts'
 
-const sealOf = (secret: string, purpose = 'pages') => new Seal(keysFrom(secret, purpose), 128)
+const sealOf = (secret: string, purpose = 'pages') => new Seal(deriveKeys(secret, purpose), 128)
 
-test('a seal is opened by everyone who has the secret and reveals nothing, not even a length', () => {
+test('a seal can be opened by anyone with the secret and reveals nothing, not even the length of its text', () => {
   const seal = sealOf('one')
   const closed = seal.close('payments')
   expect(closed).not.toContain('payments')
@@ -12,7 +12,7 @@ test('a seal is opened by everyone who has the secret and reveals nothing, not e
   expect(seal.close('payments')).not.toBe(closed)
 })
 
-test('a seal is not opened with another secret, with another purpose, or after a change of its text', () => {
+test('a seal cannot be opened with another secret, for another purpose, or after it was changed', () => {
   const closed = sealOf('one').close('payments')
   expect(sealOf('two').open(closed)).toBeUndefined()
   expect(sealOf('one', 'cursors').open(closed)).toBeUndefined()
@@ -20,7 +20,7 @@ test('a seal is not opened with another secret, with another purpose, or after a
   expect(sealOf('one').open('')).toBeUndefined()
 })
 
-test('a seal of the previous secret can still be opened after the secret was replaced', () => {
+test('a seal that was made with the previous secret can still be opened after the secret was replaced', () => {
   const replaced = sealOf('two one')
   expect(replaced.open(sealOf('one').close('payments'))).toBe('payments')
   expect(sealOf('two').open(replaced.close('payments'))).toBe('payments')

@@ -43,7 +43,7 @@ export async function startTestService(
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  // The shape differs by route. Each test states what it expects.
+  // The shape differs by route. Each test specifies what it expects.
   readonly body: Record<string, unknown>
 }
 

@@ -1,8 +1,8 @@
 import { pino } from 'pino'
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { expect, test } from 'vitest'
 import { makeCertificate } from '../../../tenure/test/kubernetes/certificate.ts'
-import { warnOfEnd } from '../../src/auth/tls.ts'
+import { warnOfExpiry } from '../../src/auth/tls.ts'
 
 const dayMs = 86_400_000
 
@@ -11,13 +11,13 @@ test('a certificate that expires within 30 days is reported every day until it i
   const lines: string[] = []
   const logger = pino({}, { write: (line: string) => void lines.push((JSON.parse(line) as { msg: string }).msg) })
   let tls = makeCertificate({ endsMs: clock.wallMs() + 31 * dayMs })
-  const { stop } = warnOfEnd(logger, clock, () => tls)
+  const { stop } = warnOfExpiry(logger, clock, () => tls)
   expect(lines).toEqual([])
   await clock.advance(3 * dayMs)
-  const soon = "the service's certificate expires soon: clients cannot connect after that"
+  const soon = "the service's certificate expires soon: clients reject an expired certificate"
   expect(lines).toEqual([soon, soon, soon])
   await clock.advance(29 * dayMs)
-  expect(lines.at(-1)).toBe("the service's certificate has expired: clients cannot connect after that")
+  expect(lines.at(-1)).toBe("the service's certificate has expired: clients reject an expired certificate")
   const { length } = lines
   tls = makeCertificate({ endsMs: clock.wallMs() + 90 * dayMs })
   await clock.advance(2 * dayMs)

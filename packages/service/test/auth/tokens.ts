@@ -30,7 +30,7 @@ export function encode(part: unknown): string {
   return Buffer.from(text).toString('base64url')
 }
 
-/** Signs the header and claims, valid or not. A string is used unchanged. */
+/** Signs the header and claims, whether or not they are valid. A string is used unchanged. */
 export function signed(header: object | string, claims: object | string, key: KeyObject, algorithm = 'ES256'): string {
   const input = `${encode(header)}.${encode(claims)}`
   return `${input}.${signatureOf(input, key, algorithm).toString('base64url')}`

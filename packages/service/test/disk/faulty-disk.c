@@ -38,7 +38,7 @@ struct undo {
   /* The replaced bytes, with zeros beyond the end of the file. */
   char *bytes;
   long number;
-  /* A sync of this write failed: the system considers it written. */
+  /* Whether a sync of this write failed. The system then considers it written, although it is not on the disk. */
   int lost;
 };
 

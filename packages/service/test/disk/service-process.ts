@@ -11,7 +11,7 @@ export interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** How to start a service in a separate process. */
+/** Options for starting a service in a separate process. */
 export interface ProcessOptions {
   /** The data directory, or the URL of a server that replicas share. */
   readonly directory: string
@@ -26,7 +26,7 @@ export interface ProcessOptions {
   onLine?(line: string): void
 }
 
-/** A service in a separate process, which ends with the test at the latest. */
+/** A service in a separate process. It ends with the test at the latest. */
 export class ServiceProcess {
   readonly child: ChildProcess
   readonly port: number
@@ -45,7 +45,7 @@ export class ServiceProcess {
     const program = join(import.meta.dirname, '..', 'serve.mjs')
     const place = [directory, String(port ?? 0), ...(advertise === undefined ? [] : [advertise])]
     const child = spawn(process.execPath, [program, ...place], {
-      // The last one takes commands for a preloaded library.
+      // The last pipe takes commands for a preloaded library.
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...(entry && { TENURE_SERVICE: entry }), ...environment },
     })
@@ -56,7 +56,7 @@ export class ServiceProcess {
     return new ServiceProcess(child, Number(new URL(said.toString().trim()).port), errors)
   }
 
-  /** Resolves to undefined if the service went away or took too long. The outcome is then unknown. */
+  /** Resolves to undefined if the service stopped or took too long. The outcome is then unknown. */
   async ask(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     path: string,
@@ -76,7 +76,7 @@ export class ServiceProcess {
     }
   }
 
-  /** Sends a command to a preloaded library. Resolves once the command is in force. */
+  /** Sends a command to a preloaded library. Resolves once the command has taken effect. */
   async command(letter: string): Promise<void> {
     const commands = this.child.stdio[3] as Socket
     const heard = once(commands, 'data')
@@ -84,7 +84,7 @@ export class ServiceProcess {
     await heard
   }
 
-  /** Like {@link command}, for a command that ends the process. */
+  /** Sends a command that ends the process, and waits for its end. */
   async cutPower(letter: 'c' | 't'): Promise<void> {
     const exited = once(this.child, 'exit')
     ;(this.child.stdio[3] as Socket).write(letter)

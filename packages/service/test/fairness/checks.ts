@@ -1,11 +1,13 @@
-/** Checks that one caller cannot hurt the others. Every mutant must fail one of them. All in virtual time. */
+/**
+ * Checks that one caller cannot affect the others. Every mutant must fail one of them. All checks run in virtual time.
+ */
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { fakeClock } from 'tenure/testing'
-import { Group, GroupLease } from '../../src/groups/group.ts'
-import type { Follower, Groups, GroupStanding, LeaseView } from '../../src/groups/groups.ts'
+import { fakeClock } from '@tenure/testing'
+import { Group, GroupLease } from '../../src/groups/in-memory-group.ts'
+import type { ChangeListener, Groups, GroupState, LeaseView } from '../../src/groups/port.ts'
 import { positionOf } from '../../src/storage/position.ts'
 import type { GroupRecord } from '../../src/storage/storage.ts'
 import { linkChecks } from './link-checks.ts'
@@ -13,7 +15,7 @@ import { Loop } from './loop.ts'
 
 /** The modules that are checked: those of the service, or of a mutant. */
 export interface Modules {
-  readonly fairQueue: typeof import('../../src/fair-queue.ts')
+  readonly fairQueue: typeof import('../../src/common/fair-queue.ts')
   readonly requestGate: typeof import('../../src/http/request-gate.ts')
   readonly renewalNews: typeof import('../../src/groups/renewal-events.ts')
   readonly servingClock: typeof import('../../src/groups/serving-clock.ts')
@@ -32,7 +34,7 @@ export interface Modules {
 }
 
 export const moduleFiles: { readonly [Name in keyof Modules]: string } = {
-  fairQueue: '../../service/src/fair-queue.ts',
+  fairQueue: '../../service/src/common/fair-queue.ts',
   requestGate: '../../service/src/http/request-gate.ts',
   renewalNews: '../../service/src/groups/renewal-events.ts',
   servingClock: '../../service/src/groups/serving-clock.ts',
@@ -60,19 +62,20 @@ const lease: LeaseView = {
   acquiredAtMs: 0,
   renewedAtMs: 0,
   metadata: '{}',
-  carry: '',
+  checkpoint: '',
   version: 'v',
-  mark: undefined,
+  writeId: undefined,
+  successor: undefined,
   instance: undefined,
   ended: false,
 }
 
-/** A hub whose deliveries run turn by turn, and what its subscribers received. */
+/** A hub whose deliveries run turn by turn, and the deliveries that its subscribers received. */
 function hubScene({ fairQueue, hub }: Modules, { budget = Infinity } = {}) {
   const loop = new Loop()
   const charged = new Map<string, number>()
-  let follower: Follower | undefined
-  const state = { follow: (given: Follower) => void (follower = given) } as unknown as Groups
+  let follower: ChangeListener | undefined
+  const state = { listen: (given: ChangeListener) => void (follower = given) } as unknown as Groups
   const made = new hub.Hub(state, {
     secret: 'secret',
     position: position(1),
@@ -135,12 +138,12 @@ const now = {
 }
 
 /** A group whose term 5 has ended. */
-function endedGroup(more: { readonly carry?: string; readonly metadata?: string } = {}): Group {
+function endedGroup(more: { readonly checkpoint?: string; readonly metadata?: string } = {}): Group {
   const group = new Group('jobs', 5)
   const grant = { term: 5, nodeId: 'a', attempt: 'a', metadata: '{"zone":1}', acquiredAtMs: 0, ttlMs: 1, ...more }
-  group.lease = new GroupLease(group, grant, 0, { stalledMs: 0 })
+  group.lease = new GroupLease(group, grant, 0, { stalledMs: 0, startMs: 0 })
   group.lease.end = 'resigned'
-  group.carry = more.carry ?? ''
+  group.checkpoint = more.checkpoint ?? ''
   return group
 }
 
@@ -180,7 +183,7 @@ function roomScene({ connectionRoom }: Modules) {
 const count = (sockets: readonly { readonly isClosed: boolean }[]) => sockets.filter(({ isClosed }) => !isClosed).length
 const many = <T>(length: number, make: (index: number) => T) => Array.from({ length }, (_, index) => make(index))
 
-/** Counts how many groups with long metadata a subject may create, when each is charged as it is written. */
+/** Counts how many groups with long metadata a subject may create, if each is charged when it is written. */
 function fill(
   { rules, groupBytes }: Modules,
   max: number,
@@ -224,7 +227,7 @@ export const checks: readonly Check[] = [
         loop.work(0.2, () => void (before = done)),
       )
       while (!loop.isIdle) loop.turn()
-      ok(before <= 10, `${before} requests of another came first`)
+      ok(before <= 10, `${before} requests from another caller came first`)
     },
   },
   {
@@ -262,7 +265,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'callers without an identity share one lane and get less time than a subject',
+    name: 'all callers without an identity together get less time than one subject',
     run({ fairQueue }) {
       const loop = new Loop()
       const queue = new fairQueue.FairQueue(loop)
@@ -358,9 +361,9 @@ export const checks: readonly Check[] = [
       }
       ok(!socket.isPaused)
       send(1)
-      ok(socket.isPaused, 'it is read after request 257')
+      ok(socket.isPaused, 'the connection is still read after request 257')
       while (!loop.isIdle) loop.turn()
-      ok(socket.isPaused, 'it is read again')
+      ok(socket.isPaused, 'the connection is read again')
     },
   },
   {
@@ -393,7 +396,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'the deliveries of a renewal are charged to the subject that renews too',
+    name: 'the deliveries of a renewal are also charged to the subject that renews',
     run(modules) {
       const { subscribe, renew, run, charged } = hubScene(modules)
       for (let count = 0; count < 3; count++) subscribe('watcher', { renewals: true })
@@ -453,7 +456,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a stall counts even if the clock is read during it',
+    name: 'a stall is measured in full even if the clock is read during the stall',
     run({ servingClock }) {
       const clock = fakeClock()
       let stalledMs = 0
@@ -470,8 +473,12 @@ export const checks: readonly Check[] = [
     name: 'a snapshot of groups with long texts is sent in parts',
     async run(modules) {
       const { hub } = hubScene(modules)
-      const long = { ...lease, metadata: JSON.stringify({ text: 'x'.repeat(4_000) }), carry: '\u0001'.repeat(1_365) }
-      const standing: GroupStanding = { granted: false, lease: long, highestTerm: 1, freeInMs: 0, seq: 1 }
+      const long = {
+        ...lease,
+        metadata: JSON.stringify({ text: 'x'.repeat(4_000) }),
+        checkpoint: '\u0001'.repeat(1_365),
+      }
+      const standing: GroupState = { granted: false, lease: long, highestTerm: 1, freeInMs: 0, seq: 1 }
       const state = { leaders: (ids: readonly string[]) => ids.map(() => standing) } as unknown as Groups
       const groups = Array.from({ length: 1_000 }, (_, index) => `group-${index}`)
       let left: readonly string[] = groups
@@ -483,7 +490,7 @@ export const checks: readonly Check[] = [
           { shown, left, from: 'first', hasGap: true },
         )
         const bytes = part?.events.reduce((sum, json) => sum + json.length, 0) ?? 0
-        ok(bytes <= 300_000, `a part has ${bytes} bytes`)
+        ok(bytes <= 300_000, `a part is ${bytes} bytes long`)
         events += part?.events.length ?? 0
         left = part?.left ?? []
       }
@@ -504,7 +511,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'the groups of one subject are bounded in bytes',
+    name: 'the total size of the groups of one subject is limited',
     run(modules) {
       const { count, bytes, refusal } = fill(modules, Infinity, 2 ** 20, () => 'many')
       ok(count > 150 && count < 240, `${count} groups`)
@@ -513,7 +520,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'the groups of all subjects together are bounded in bytes',
+    name: 'the total size of the groups of all subjects is limited',
     run(modules) {
       const { count, bytes } = fill(modules, 2 ** 20, 2 ** 18, (index) => `subject-${index}`)
       ok(count > 150 && count < 240, `${count} groups`)
@@ -556,18 +563,18 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a group with a checkpoint is kept without its metadata',
+    name: 'a group that ended long ago keeps its checkpoint but not its metadata',
     run({ rules }) {
       for (const what of ['metadata', 'group'] as const) {
-        const ruling = rules.judgeTrim(endedGroup({ carry: 'page 7' }), what, now)
+        const ruling = rules.judgeTrim(endedGroup({ checkpoint: 'page 7' }), what, now)
         ok('write' in ruling)
-        const { carry, meta, term, node } = ruling.write.record
-        deepStrictEqual([carry, meta, term, node], ['page 7', undefined, 5, 'a'])
+        const { checkpoint, meta, term, node } = ruling.write.record
+        deepStrictEqual([checkpoint, meta, term, node], ['page 7', undefined, 5, 'a'])
       }
     },
   },
   {
-    name: 'the oldest connection without an identity makes room for a new one',
+    name: 'the oldest connection without an identity is closed to make room for a new one',
     run(modules) {
       const { connect, room } = roomScene(modules)
       const one = many(30, () => connect('one'))
@@ -581,7 +588,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'the addresses of one IPv6 network share the limits of an address, and a mapped IPv4 address does not',
+    name: 'all addresses of one IPv6 network share the limit of one address, and IPv4-mapped addresses do not',
     run(modules) {
       const { connect } = roomScene(modules)
       const host = many(30, (index) => connect(`2001:db8:0:1::${index.toString(16)}`))
@@ -594,7 +601,7 @@ export const checks: readonly Check[] = [
     },
   },
   {
-    name: 'a known caller is never closed to make room, and always finds room',
+    name: 'a known caller is never disconnected to make room for others, and can always connect',
     run(modules) {
       const { connect, known } = roomScene(modules)
       const callers = many(20, (index) => known(`caller-${index % 2}`))
@@ -603,7 +610,7 @@ export const checks: readonly Check[] = [
       many(300, (index) => connect(`address-${index}`))
       strictEqual(count(callers), 40)
       strictEqual(count(held), 0)
-      // When all other connections are known, the newest one finds no room.
+      // When all other connections are identified, there is no room for a new one.
       const full = [...callers, ...many(60, (index) => known(`caller-${index % 3}`))]
       strictEqual(connect('late').isClosed, true)
       strictEqual(count(full), 100)
@@ -629,7 +636,7 @@ export const checks: readonly Check[] = [
   },
 ]
 
-/** A connection on which requests arrive, and the responses on it. */
+/** A connection on which requests arrive, and the responses sent on it. */
 function packetOf(handle: (request: IncomingMessage, response: ServerResponse) => void) {
   const socket = {
     destroyed: false,

@@ -1,16 +1,14 @@
 /**
  * The same checks for calls that followers forward to the active replica, and for data that arrives on a connection.
- * All in virtual time.
+ * All checks run in virtual time.
  */
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import type { PeerChanges } from '../../src/replication/peer-server.ts'
-import type { ActiveReplica, ActiveReplicas } from '../../src/replication/active-replica.ts'
-import type { HighestTerm } from '../../src/replication/highest-term.ts'
-import type { Change } from '../../src/watch/feed.ts'
-import type { Follower, GroupStanding, LeaseView } from '../../src/groups/groups.ts'
+import type { ActiveReplica, ActiveReplicaSource } from '../../src/replication/active-replica.ts'
+import type { GroupChange, ChangeListener, GroupState, LeaseView } from '../../src/groups/port.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import { positionOf } from '../../src/storage/position.ts'
 import type { Check, Modules } from './checks.ts'
@@ -18,7 +16,7 @@ import { Loop } from './loop.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve))
 const position = positionOf({ restores: 0, term: 1, seq: 1 })
-const standing: GroupStanding = { granted: true, lease: undefined, highestTerm: 1, freeInMs: 0, seq: 1 }
+const standing: GroupState = { granted: true, lease: undefined, highestTerm: 1, freeInMs: 0, seq: 1 }
 
 /** A connection between replicas, without a network. */
 class LinkSocket extends EventEmitter {
@@ -45,12 +43,12 @@ class LinkSocket extends EventEmitter {
     this.#written.push(frame)
   }
 
-  /** The other side sends these messages, all in one packet. */
+  /** Makes the other side send these messages, all in one packet. */
   receive(...messages: readonly object[]): void {
     this.emit('data', Buffer.concat(messages.map(frameOf)))
   }
 
-  /** Every answer that was sent: the id of the call, how it ended, and its value. */
+  /** Every answer that was sent: the id of the call, its outcome, and its value. */
   get answers(): [number, number, unknown][] {
     return this.#written.flatMap((frame) => {
       const { answers = [] } = JSON.parse(frame.toString('utf8', 4)) as { answers?: [number, number, unknown][] }
@@ -71,11 +69,11 @@ function activeScene({ fairQueue, linkPeer }: Modules, groups: Partial<LocalGrou
   const loop = new Loop()
   const socket = new LinkSocket()
   const queue = new fairQueue.FairQueue(loop)
-  const place = { kind: 'here', term: 1, groups: groups as LocalGroups } as const
+  const place = { kind: 'local', term: 1, groups: groups as LocalGroups } as const
   const clock = fakeClock()
   const peer = new linkPeer.PeerSession(socket as unknown as Socket, Buffer.alloc(0), {
-    places: { now: () => place, changed: async () => {} },
-    terms: { highest: 1, saw() {} } as unknown as HighestTerm,
+    activeReplicas: { now: () => place, changed: async () => {} },
+    terms: { highest: 1, observe: () => true },
     clock,
     changes: {} as PeerChanges,
     fairQueue: queue,
@@ -111,7 +109,7 @@ export const linkChecks: readonly Check[] = [
         },
       }
       const { loop, queue, socket, peer } = activeScene(modules, groups, () => {})
-      // The same subject also calls the active replica directly, and has one share of its time.
+      // The same subject also calls the active replica directly. All its calls count toward one share of the time.
       for (let count = 0; count < 200; count++)
         queue.runLater(
           'many',
@@ -127,7 +125,7 @@ export const linkChecks: readonly Check[] = [
       while (!loop.isIdle) loop.turn()
       await nextTurn()
       strictEqual(order.length, 501)
-      ok(order.indexOf('one') <= 10, `${order.indexOf('one')} calls of another came first`)
+      ok(order.indexOf('one') <= 10, `${order.indexOf('one')} calls of another caller came first`)
       strictEqual(socket.answers.length, 301)
       peer.close()
     },
@@ -157,7 +155,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a list of members is charged to the caller of a follower before it is made',
+    name: 'the caller of a follower is charged for a list of members before the list is built',
     async run(modules) {
       const charged: number[] = []
       let made = 0
@@ -184,7 +182,7 @@ export const linkChecks: readonly Check[] = [
     },
   },
   {
-    name: 'messages between replicas are read for two milliseconds before other work runs',
+    name: 'messages between replicas are read for at most two milliseconds before other work runs',
     async run({ linkConnection }) {
       const socket = new LinkSocket()
       const clock = fakeClock()
@@ -213,15 +211,15 @@ export const linkChecks: readonly Check[] = [
   {
     name: 'a follower bounds the waiting calls per subject while no replica is active',
     async run({ activeCalls }) {
-      const nowhere: ActiveReplica = { kind: 'nowhere' }
-      const places: ActiveReplicas = { now: () => nowhere, changed: () => new Promise(() => {}) }
-      const options = { places, clock: fakeClock() } as unknown as ConstructorParameters<
+      const nowhere: ActiveReplica = { kind: 'unknown' }
+      const places: ActiveReplicaSource = { now: () => nowhere, changed: () => new Promise(() => {}) }
+      const options = { activeReplicas: places, clock: fakeClock() } as unknown as ConstructorParameters<
         Modules['activeCalls']['ActiveCalls']
       >[0]
       const calls = new activeCalls.ActiveCalls(options)
       const refused = { many: 0, one: 0 }
       const ask = (subject: keyof typeof refused) => {
-        const call = { here: () => standing, isRepeatable: true }
+        const call = { runLocally: () => standing, isRepeatable: true }
         const failed = ({ code }: { code: string }) => void (refused[subject] += code === 'RATE_LIMITED' ? 1 : 0)
         void (calls.ask('leader', ['g'], call, { subject }) as Promise<unknown>).catch(failed)
       }
@@ -236,15 +234,15 @@ export const linkChecks: readonly Check[] = [
     name: 'groups with long texts are forwarded a page at a time',
     async run({ linkVerbs }) {
       const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
-      const lease = { metadata, carry: '\u0001'.repeat(680) } as LeaseView
+      const lease = { metadata, checkpoint: '\u0001'.repeat(680) } as LeaseView
       const groups = { leaders: (ids: readonly string[]) => ids.map(() => ({ ...standing, lease })), position }
       const ids = Array.from({ length: 1_000 }, (_, index) => `g-${index}`)
-      const runner = linkVerbs.runnerOf('leaders', [ids])
+      const runner = linkVerbs.parseCall('leaders', [ids])
       const answer = await runner?.run(groups as unknown as LocalGroups, new AbortController().signal, undefined)
-      const { standings } = answer as { standings: readonly GroupStanding[] }
+      const { standings } = answer as { standings: readonly GroupState[] }
       ok(standings.length > 10)
       const bytes = JSON.stringify(answer).length
-      ok(bytes < 300_000, `an answer has ${bytes} bytes`)
+      ok(bytes < 300_000, `an answer is ${bytes} bytes long`)
     },
   },
   {
@@ -252,21 +250,21 @@ export const linkChecks: readonly Check[] = [
     async run({ linkStream }) {
       const told: string[] = []
       const charged: [string, number][] = []
-      let follower: Follower | undefined
+      let follower: ChangeListener | undefined
       const changes = {
-        follow: (given: Follower) => ((follower = given), () => {}),
+        listen: (given: ChangeListener) => ((follower = given), () => {}),
         feed: { after: () => [], position },
       } as unknown as PeerChanges
       const connection = { unsentBytes: 0, queue: (_part: string, json: string) => void told.push(json) }
-      const stream = new linkStream.LinkStream(connection as never, {
+      const stream = new linkStream.PeerStream(connection as never, {
         changes,
         budget: { work: () => {}, deliver: (subject, count) => charged.push([subject, count]) < 3 },
         groups: {} as LocalGroups,
         renewals: true,
       })
       await stream.begin(position)
-      const lease = { metadata: 'x'.repeat(4_096), carry: '' } as LeaseView
-      const change: Change = { type: 'RENEWED', groupId: 'g', lease, atMs: 0, subject: 'leader' }
+      const lease = { metadata: 'x'.repeat(4_096), checkpoint: '' } as LeaseView
+      const change: GroupChange = { type: 'RENEWED', groupId: 'g', lease, atMs: 0, subject: 'leader' }
       for (let count = 0; count < 4; count++) follower?.onRenewal?.(change)
       deepStrictEqual(
         charged,

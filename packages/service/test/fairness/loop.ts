@@ -16,7 +16,7 @@ export class Loop {
     return this.ms - beganMs
   }
 
-  /** Work that takes this long. */
+  /** Returns work that takes this long. */
   work(ms: number, done: () => void = () => {}): () => void {
     return () => {
       this.ms += ms

@@ -1,8 +1,8 @@
-/** The guarantees of groups for people and operators, as checks that a mutant can fail. */
+/** The guarantees of groups that users and operators rely on, as checks that a mutant can fail. */
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict'
-import { fakeClock } from 'tenure/testing'
-import type * as groupModule from '../../src/groups/group.ts'
-import type { Present } from '../../src/groups/groups.ts'
+import { fakeClock } from '@tenure/testing'
+import type * as groupModule from '../../src/groups/in-memory-group.ts'
+import type { OpenWatch } from '../../src/groups/port.ts'
 import type * as membersModule from '../../src/groups/members.ts'
 import type * as rulesModule from '../../src/groups/rules.ts'
 import type * as feedModule from '../../src/watch/feed.ts'
@@ -17,7 +17,7 @@ export interface GroupModules {
 }
 
 const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
-const at = (monotonicMs: number): rulesModule.Now => ({
+const at = (monotonicMs: number): rulesModule.DecisionContext => ({
   monotonicMs,
   wallMs: monotonicMs,
   policy,
@@ -41,7 +41,7 @@ const renewal = { groupId: 'jobs', nodeId: 'a', term: 1, extendByMs: 5_000 }
 function led({ group: { Group, GroupLease } }: GroupModules, instance?: string) {
   const group = new Group('jobs', 1)
   const grant = { term: 1, nodeId: 'a', attempt: 'x', instance, metadata: '{}', acquiredAtMs: 0, ttlMs: 5_000 }
-  group.lease = new GroupLease(group, grant, 5_000, { stalledMs: 0 })
+  group.lease = new GroupLease(group, grant, 5_000, { stalledMs: 0, startMs: 0 })
   return group
 }
 
@@ -62,6 +62,19 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
 
   async 'a campaign waits until the lease of a removed leader has ended'(modules) {
     deepEqual(modules.rules.judgeCampaign(removed(modules), claim, at(4_999)), { answer: 'wait' })
+  },
+
+  async 'an expired lease counts as ended only once its end is durable'(modules) {
+    const { lease } = led(modules)
+    ok(lease)
+    // The lease may expire between the decision about an answer and the answer itself.
+    const shown = () => {
+      const { ended, remainingMs } = modules.group.viewOf(lease, 5_000, 'run')
+      return { ended, remainingMs }
+    }
+    deepEqual(shown(), { ended: false, remainingMs: 0 })
+    lease.end = 'expired'
+    deepEqual(shown(), { ended: true, remainingMs: 0 })
   },
 
   async 'another instance of the node cannot renew'(modules) {
@@ -88,7 +101,7 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
 
   async 'an open watch makes a standby live for a limited time'({ members: { Members } }) {
     const members = new Members({ memberTtlMs: 600_000, maxMembersPerGroup: 10 })
-    members.present('jobs', 'b', 0, 15_000)
+    members.markPresent('jobs', 'b', 0, 15_000)
     const live = (monotonicMs: number) =>
       members.list('jobs', { ...known, leaderId: 'a', monotonicMs }).map((member) => member.live)
     deepEqual([live(14_999), live(15_000)], [[true], [false]])
@@ -96,15 +109,15 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
 
   async 'the leader does not count as its own standby'({ members: { Members } }) {
     const members = new Members({ memberTtlMs: 600_000, maxMembersPerGroup: 10 })
-    for (const node of ['a', 'b']) members.present('jobs', node, 0, 15_000)
+    for (const node of ['a', 'b']) members.markPresent('jobs', node, 0, 15_000)
     deepEqual(members.count('jobs', { ...known, leaderId: 'a', monotonicMs: 0 }), { candidates: 1, standbys: 1 })
   },
 
   async 'presence reports an open watch until it is closed'({ presence: { Presence } }) {
     const clock = fakeClock()
     const told: number[] = []
-    const present = (open: readonly Present[]) => void told.push(open.length)
-    const leave = new Presence({ present }, clock).enter(['jobs'], 'b')
+    const present = (open: readonly OpenWatch[]) => void told.push(open.length)
+    const leave = new Presence({ reportWatches: present }, clock).enter(['jobs'], 'b')
     await clock.advance(5_000)
     await clock.advance(5_000)
     leave()

@@ -1,7 +1,7 @@
 /** Tests of groups on a storage whose answers can be lost, in virtual time. */
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { ServiceError } from '../../src/errors.ts'
+import { ServiceError } from '../../src/common/errors.ts'
 import { LocalGroups, type LocalGroupsOptions } from '../../src/groups/local-groups.ts'
 import { ServingClock } from '../../src/groups/serving-clock.ts'
 import { isAfter, positionOf, type Position } from '../../src/storage/position.ts'
@@ -12,7 +12,7 @@ import { MemoryStorage } from '../storage/memory-storage.ts'
 const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 const { signal } = new AbortController()
 
-/** Decides whether this process may answer. The test switches it. */
+/** Decides whether this process may answer. The test controls it. */
 class Switch {
   isOn = true
   asked = 0
@@ -26,7 +26,7 @@ class Switch {
     if (!this.isOn) throw new ServiceError('BACKEND_UNAVAILABLE', 'switched off')
   }
 
-  async soon(): Promise<void> {
+  async waitUntilProven(): Promise<void> {
     this.assert()
   }
 
@@ -34,7 +34,7 @@ class Switch {
   gate: Promise<void> = Promise.resolve()
   proofs = 0
 
-  async prove(): Promise<void> {
+  async verify(): Promise<void> {
     this.proofs += 1
     await this.gate
     this.assert()
@@ -83,7 +83,7 @@ async function kept(storage: MemoryStorage): Promise<GroupRecord | undefined> {
 }
 
 describe('start', () => {
-  test('LocalGroups answers nothing before serve, and counts every lease and hold from that moment', async () => {
+  test('LocalGroups refuses every call before serve, and counts every lease and hold from that moment', async () => {
     const storage = new MemoryStorage()
     await write(
       storage,
@@ -93,7 +93,7 @@ describe('start', () => {
     const { clock, groups } = await open(storage, { graceMs: 2_000 })
     expect(() => groups.leader('jobs')).toThrow(expect.objectContaining(unavailable))
     await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
-    // Loading a great many groups may take this long.
+    // Loading many groups may take this long.
     await clock.advance(30_000)
     groups.serve()
     expect(await groups.leader('jobs')).toMatchObject({ lease: { term: 1, remainingMs: 7_000, ended: false } })
@@ -126,7 +126,7 @@ test('a force-resigned term keeps successors out until its lease would have expi
   first.groups.serve()
   await first.campaign('a', 5_000)
   await first.clock.advance(1_000)
-  expect(await first.groups.depose(held)).toMatchObject({ granted: true, lease: { ended: true }, freeInMs: 4_000 })
+  expect(await first.groups.forceResign(held)).toMatchObject({ granted: true, lease: { ended: true }, freeInMs: 4_000 })
   expect(await first.groups.renew(renewal)).toMatchObject({ granted: false })
   await first.clock.advance(3_999)
   expect(await first.campaign('b')).toMatchObject({ granted: false })
@@ -139,7 +139,7 @@ test('a force-resigned term keeps successors out until its lease would have expi
 })
 
 describe('writes without an answer', () => {
-  test('a holder is not confirmed after an unanswered resignation until another write settles it', async () => {
+  test('a renewal fails after a resignation with an unknown outcome until another write succeeds', async () => {
     for (const fault of ['lost', 'unheard', 'late'] as const) {
       const { storage, groups, campaign } = await open()
       groups.serve()
@@ -155,7 +155,7 @@ describe('writes without an answer', () => {
     }
   })
 
-  test('an unanswered grant uses up its term', async () => {
+  test('the term of a grant with an unknown outcome is not granted again', async () => {
     for (const fault of ['lost', 'unheard', 'late'] as const) {
       const { storage, groups, campaign } = await open()
       groups.serve()
@@ -167,7 +167,7 @@ describe('writes without an answer', () => {
     }
   })
 
-  test('a slow write is reported as unknown after 5 s and takes effect once it is done', async () => {
+  test('a write that takes longer than 5 s fails with an unknown outcome and takes effect once it is done', async () => {
     const { storage, clock, groups, campaign } = await open()
     groups.serve()
     let release = () => {}
@@ -182,7 +182,7 @@ describe('writes without an answer', () => {
 })
 
 test('a group keeps the written state when an onWrite listener throws', async () => {
-  const thrown = new Error('thrown by whom it was told')
+  const thrown = new Error('thrown by the listener')
   let throws = true
   const onWrite = () => {
     if (throws) throw thrown
@@ -249,7 +249,7 @@ describe('a process without authority', () => {
       members: () => groups.members('jobs'),
       'members of no group': () => groups.members('none'),
       'a heartbeat': () => groups.heartbeat('jobs', 'b', '{}'),
-      'an open watch': () => groups.present([['jobs', 'b']]),
+      'an open watch': () => groups.reportWatches([['jobs', 'b']]),
       'a heartbeat in no group': () => groups.heartbeat('none', 'b', '{}'),
       'a removal of no group': () => groups.remove('none', { force: true }),
       'a removal': () => groups.remove('jobs', { force: true }),
@@ -307,7 +307,7 @@ test('a renewal succeeds when the lease expires while a longer one is being writ
   await clock.advance(4_000)
   let release = () => {}
   storage.gate = new Promise((resolve) => (release = resolve))
-  const carried = groups.renew({ ...renewal, carry: 'last run' })
+  const carried = groups.renew({ ...renewal, checkpoint: 'last run' })
   await clock.advance(2_000)
   const plain = groups.renew(renewal)
   await clock.advance(10)
@@ -317,7 +317,7 @@ test('a renewal succeeds when the lease expires while a longer one is being writ
 })
 
 describe('check', () => {
-  test('check does not reach the storage when it waits for a proof while the storage is closed', async () => {
+  test('check does not call a storage that is closed while the check waits for a proof of ownership', async () => {
     const uses: string[] = []
     const storage = new (class extends MemoryStorage {
       override async check(): Promise<void> {
@@ -342,7 +342,7 @@ describe('check', () => {
   })
 })
 
-test('LocalGroups answers nothing after another replica has written', async () => {
+test('LocalGroups refuses every call after another replica has written', async () => {
   const { storage, groups, campaign } = await open()
   groups.serve()
   await campaign('a')
@@ -354,7 +354,7 @@ test('LocalGroups answers nothing after another replica has written', async () =
     () => campaign('c'),
     () => groups.group('none'),
     () => groups.heartbeat('jobs', 'b', '{}'),
-    () => groups.present([['jobs', 'b']]),
+    () => groups.reportWatches([['jobs', 'b']]),
     () => groups.groups({ after: 'jobs', limit: 9 }),
   ]
   for (const ask of asked) {
@@ -380,7 +380,7 @@ describe('a watcher that resumes after a crash', () => {
     return { changed: [...((await groups.changedAfter(position, 10)) ?? [])], standing: await groups.leader('jobs') }
   }
 
-  test('a resumed watcher receives a write that took effect although it failed for its caller', async () => {
+  test('a resumed watcher learns of a write that took effect even though its caller got an error', async () => {
     const { storage, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -392,7 +392,7 @@ describe('a watcher that resumes after a crash', () => {
     expect(standing).toMatchObject({ lease: { term: 1, ended: true } })
   })
 
-  test('changes of other groups do not move a watcher past an unsettled write', async () => {
+  test('a write with an unknown outcome is undone before a change of another group moves watchers past it', async () => {
     const { storage, groups, campaign } = await open()
     groups.serve()
     await campaign('a')
@@ -424,7 +424,7 @@ test('changes are emitted in the order of their positions, and each position is 
   const { storage, clock, groups } = await open()
   groups.serve()
   const told: Position[] = []
-  groups.follow({ onChange: ({ position }) => void told.push(position) })
+  groups.listen({ onChange: ({ position }) => void told.push(position) })
   const ids = ['a', 'b', 'c', 'd']
   const all = () => Promise.all(ids.map((groupId) => groups.campaign({ ...claim, groupId }, signal)))
   await all()

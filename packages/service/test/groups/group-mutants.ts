@@ -6,6 +6,7 @@ export interface GroupMutation extends Mutation {
 }
 
 const rules = 'groups/rules.ts'
+const group = 'groups/in-memory-group.ts'
 const members = 'groups/members.ts'
 const presence = 'watch/presence.ts'
 
@@ -24,6 +25,13 @@ export const groupMutations: readonly GroupMutation[] = [
     find: 'if (lease?.isLive(now.monotonicMs)) {',
     replace: 'if (lease?.isLive(now.monotonicMs) && !refusalOfNode(group, lease.nodeId)) {',
     caughtBy: 'a campaign waits until the lease of a removed leader has ended',
+  },
+  {
+    name: 'a lease that has just expired is shown as ended although nothing was written',
+    file: group,
+    find: 'ended: lease.ended,',
+    replace: 'ended: !lease.isLive(nowMs),',
+    caughtBy: 'an expired lease counts as ended only once its end is durable',
   },
   {
     name: 'another instance of a node renews the lease of the previous instance',
@@ -54,8 +62,8 @@ export const groupMutations: readonly GroupMutation[] = [
     also: [
       {
         file: 'watch/feed.ts',
-        find: "const noTexts = { metadata: '{}', carry: '' }",
-        replace: "const noTexts = { metadata: '{}', carry: '' }\nconst sealed: Record<string, string> = {}",
+        find: "const noTexts = { metadata: '{}', checkpoint: '' }",
+        replace: "const noTexts = { metadata: '{}', checkpoint: '' }\nconst sealed: Record<string, string> = {}",
       },
     ],
     caughtBy: 'two cursors for the same position differ',

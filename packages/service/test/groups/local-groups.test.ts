@@ -1,6 +1,29 @@
 import { describe, expect, test } from 'vitest'
 import { held, open, pass } from './scene.ts'
 
+describe('successors', () => {
+  test('a resignation keeps its successor across a restart, until the next grant', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const ended = await scene.state.resign({ ...held(1), successor: 'b' })
+    expect(ended).toMatchObject({ granted: true, lease: { ended: true, successor: 'b' } })
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true, successor: 'b' } })
+    expect(await scene.campaign('c')).toMatchObject({ granted: true, lease: { term: 2, successor: undefined } })
+    await scene.restart()
+    await scene.state.resign(held(2, 'c'))
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { term: 2, ended: true, successor: undefined } })
+  })
+
+  test('an administrator names a successor, and the group is still held until the lease would have expired', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.forceResign({ ...held(1), successor: 'b' })
+    expect(await scene.state.leader('jobs')).toMatchObject({ freeInMs: 5_000, lease: { ended: true, successor: 'b' } })
+    expect(await scene.campaign('b')).toMatchObject({ granted: false })
+  })
+})
+
 describe('campaigns', () => {
   test('only one of two concurrent campaigns wins a free group', async () => {
     const scene = await open()
@@ -10,7 +33,7 @@ describe('campaigns', () => {
     expect(scene.changes).toEqual(['LEADER_CHANGED a 1'])
   })
 
-  test('a repeated candidacy gets its term without an extension, and another candidacy of the same node waits', async () => {
+  test('a repeated candidacy gets its term again without extending the lease, and another candidacy of the same node is refused', async () => {
     const scene = await open()
     await scene.campaign('a', { attempt: 'start 1' })
     await scene.clock.advance(2_000)
@@ -38,7 +61,7 @@ describe('campaigns', () => {
     expect(await scene.campaign('b', { afterTerm: 7 })).toMatchObject({ granted: true, lease: { term: 8 } })
   })
 
-  test('campaigns wait in order of arrival and start with a full lease', async () => {
+  test('waiting campaigns are granted in order of arrival, each with a full lease', async () => {
     const scene = await open()
     await scene.campaign('a')
     const second = scene.campaign('b', { waitMs: 60_000 })
@@ -123,10 +146,10 @@ describe('renewals', () => {
   test('the checkpoint of a renewal survives a crash and a change of leader', async () => {
     const scene = await open()
     await scene.campaign('a')
-    await scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'ran at 5' })
+    await scene.state.renew({ ...held(1), extendByMs: 5_000, checkpoint: 'ran at 5' })
     await scene.restart()
     await scene.state.resign(held(1))
-    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { carry: 'ran at 5' } })
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { checkpoint: 'ran at 5' } })
   })
 })
 
@@ -185,12 +208,12 @@ describe('restarts', () => {
     await scene.restart()
     expect(await scene.campaign('a')).toMatchObject({ lease: { term: 2 } })
     await scene.state.resign(held(2))
-    await scene.restart({ afterRestore: true })
+    await scene.restore()
     expect(await scene.campaign('a')).toMatchObject({ lease: { term: 1_000_003 } })
     expect(await scene.campaign('a', { groupId: 'made since' })).toMatchObject({ lease: { term: 1_000_001 } })
   })
 
-  test('a lease still belongs to the instance that it was granted to after a restart', async () => {
+  test('after a restart, a lease still belongs to the instance that acquired it', async () => {
     const scene = await open()
     await scene.campaign('a', { instance: 'one' })
     await scene.restart()
@@ -350,7 +373,7 @@ test('a campaign in a new group is refused beyond maxGroups', async () => {
   await expect(scene.campaign('a', { groupId: 'another' })).rejects.toMatchObject({ code: 'RATE_LIMITED' })
 })
 
-test('deleted groups do not count toward maxGroups, even after a restart, and return only if there is room', async () => {
+test('deleted groups do not count toward maxGroups, even after a restart, and can be created again only if there is room', async () => {
   const scene = await open({ maxGroups: 1 })
   const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
   const definition = { policy, allowedNodes: undefined }
@@ -374,7 +397,7 @@ describe.each([
   { who: 'a candidate', byAdministrator: false, farthest: 2 ** 20 },
   { who: 'an administrator', byAdministrator: true, farthest: 2 ** 32 },
 ])('after_term of $who', ({ byAdministrator, farthest }) => {
-  test('after_term beyond its bound is refused in any state of the group and changes nothing', async () => {
+  test('a campaign with after_term beyond the bound is refused in any state of the group and changes nothing', async () => {
     const scene = await open()
     const far = (groupId: string, afterTerm = farthest + 1) =>
       scene.campaign('b', { groupId, afterTerm, byAdministrator })
@@ -391,18 +414,18 @@ describe.each([
     expect(await scene.campaign('a', { groupId: 'new' })).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('after_term up to its bound is granted, counted from the terms that a restored backup skips', async () => {
+  test('a campaign with after_term up to the bound is granted, and the bound counts from the terms that a restored backup skips', async () => {
     const scene = await open()
     const after = (afterTerm: number, groupId: string) => scene.campaign('a', { groupId, afterTerm, byAdministrator })
     expect(await after(farthest, 'jobs')).toMatchObject({ lease: { term: farthest + 1 } })
-    await scene.restart({ afterRestore: true })
+    await scene.restore()
     expect(await after(farthest + 1_000_000, 'other')).toMatchObject({ lease: { term: farthest + 1_000_001 } })
   })
 })
 
-test('a candidate that knows the last term before a lost restore may ask for the next term', async () => {
+test('a candidate that knows a term from a restore that was lost gets the next term', async () => {
   const scene = await open()
-  await scene.restart({ afterRestore: true })
+  await scene.restore()
   const before = await scene.campaign('a')
   expect(before).toMatchObject({ lease: { term: 1_000_001 } })
   // Another service with the same groups, whose data does not include the restore.
@@ -415,7 +438,7 @@ describe('memory of groups', () => {
   const tooMany = { code: 'RATE_LIMITED' }
 
   test('group memory is bounded per subject, even after a restart, and is freed once groups are deleted', async () => {
-    const scene = await open({ groupBytesPerSubject: 16_000, endedKept: { metadataMs: 10_000, groupMs: 10_000 } })
+    const scene = await open({ groupBytesPerSubject: 16_000, retention: { metadataMs: 10_000, groupMs: 10_000 } })
     const lead = (groupId: string, subject = 'many') => scene.campaign('a', { groupId, subject, metadata })
     for (const groupId of ['g1', 'g2', 'g3']) await lead(groupId)
     await expect(lead('g4')).rejects.toMatchObject(tooMany)
@@ -434,7 +457,7 @@ describe('memory of groups', () => {
     await expect(scene.campaign('a', { groupId: 'g4', metadata })).rejects.toMatchObject(tooMany)
     const held1 = { ...held(1), groupId: 'g1' }
     expect(await scene.state.renew({ ...held1, extendByMs: 50_000 })).toMatchObject({ granted: true })
-    const grown = await scene.state.renew({ ...held1, extendByMs: 5_000, carry: 'x'.repeat(4_000) })
+    const grown = await scene.state.renew({ ...held1, extendByMs: 5_000, checkpoint: 'x'.repeat(4_000) })
     expect(grown).toMatchObject({ granted: false, refusal: tooMany })
     await scene.state.resign(held1)
     expect(await scene.campaign('b', { groupId: 'g1', metadata })).toMatchObject({ granted: true, lease: { term: 2 } })
@@ -446,7 +469,7 @@ describe('memory of groups', () => {
   })
 
   test('a group that ended long ago loses its metadata first, and then everything but its term', async () => {
-    const scene = await open({ endedKept: { metadataMs: 60_000, groupMs: 240_000 } })
+    const scene = await open({ retention: { metadataMs: 60_000, groupMs: 240_000 } })
     for (const groupId of ['plain', 'carried', 'defined', 'led']) {
       if (groupId === 'defined') {
         const definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: undefined }
@@ -454,7 +477,7 @@ describe('memory of groups', () => {
       }
       await scene.campaign('a', { groupId, metadata, ttlMs: 5_000, afterTerm: 6 })
       const held7 = { ...held(7), groupId }
-      if (groupId === 'carried') await scene.state.renew({ ...held7, extendByMs: 5_000, carry: 'page 7' })
+      if (groupId === 'carried') await scene.state.renew({ ...held7, extendByMs: 5_000, checkpoint: 'page 7' })
       await scene.state.resign(held7)
     }
     const metadataOf = async (groupId: string) => (await scene.state.leader(groupId)).lease?.metadata
@@ -470,7 +493,7 @@ describe('memory of groups', () => {
       .poll(() => scene.state.group('plain').catch((error: unknown) => error))
       .toMatchObject({ code: 'NOT_FOUND' })
     expect(await scene.state.group('led')).toMatchObject({ highestTerm: 8 })
-    expect(await scene.state.leader('carried')).toMatchObject({ lease: { carry: 'page 7', term: 7 } })
+    expect(await scene.state.leader('carried')).toMatchObject({ lease: { checkpoint: 'page 7', term: 7 } })
     await scene.restart()
     await expect(scene.state.group('plain')).rejects.toMatchObject({ code: 'NOT_FOUND' })
     expect(await scene.state.leader('plain')).toMatchObject({ lease: undefined, highestTerm: 7 })
@@ -478,10 +501,10 @@ describe('memory of groups', () => {
     expect(await scene.campaign('c', { groupId: 'plain' })).toMatchObject({ granted: true, lease: { term: 8 } })
   })
 
-  test('a group that is held or has waiting campaigns keeps its memory', async () => {
-    const scene = await open({ endedKept: { metadataMs: 1_000, groupMs: 1_000 } })
+  test('a group that is held or has waiting campaigns keeps its data', async () => {
+    const scene = await open({ retention: { metadataMs: 1_000, groupMs: 1_000 } })
     await scene.campaign('a', { ttlMs: 60_000 })
-    await scene.state.depose(held(1))
+    await scene.state.forceResign(held(1))
     const waiting = scene.campaign('b', { waitMs: 600_000 })
     await scene.clock.advance(70_000)
     expect(await waiting).toMatchObject({ granted: true, lease: { term: 2 } })

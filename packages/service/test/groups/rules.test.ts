@@ -1,18 +1,18 @@
 /** Tests of the rules of groups, without a clock or storage. */
 import { describe, expect, test } from 'vitest'
-import { Group, GroupLease, type LeaseGrant } from '../../src/groups/group.ts'
+import { Group, GroupLease, type LeaseGrant } from '../../src/groups/in-memory-group.ts'
 import {
   judgeCampaign,
   judgeDefinition,
-  judgeDeposition,
+  judgeForcedResignation,
   judgeExpiry,
   judgeRemoval,
   judgeRenewal,
   judgeResignation,
-  type Now,
+  type DecisionContext,
 } from '../../src/groups/rules.ts'
 
-const at = (monotonicMs: number, more: Partial<Now> = {}): Now => ({
+const at = (monotonicMs: number, more: Partial<DecisionContext> = {}): DecisionContext => ({
   monotonicMs,
   wallMs: 1_000_000 + monotonicMs,
   policy: { minTtlMs: 1_000, maxTtlMs: 60_000 },
@@ -26,7 +26,7 @@ const at = (monotonicMs: number, more: Partial<Now> = {}): Now => ({
 function led(more: Partial<LeaseGrant> = {}): Group {
   const group = new Group('jobs', 1)
   const grant = { term: 1, nodeId: 'a', attempt: 'x', metadata: '{}', acquiredAtMs: 7, ttlMs: 5_000, ...more }
-  group.lease = new GroupLease(group, grant, 5_000, { stalledMs: 0 })
+  group.lease = new GroupLease(group, grant, 5_000, { stalledMs: 0, startMs: 0 })
   return group
 }
 
@@ -42,7 +42,7 @@ const claim = {
 }
 const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
 
-/** Checks that judging changes neither the group nor its lease. */
+/** Checks that a decision changes neither the group nor its lease. */
 function unchanged<T>(group: Group, judge: () => T): T {
   const state = () => {
     const text = JSON.stringify(group, (key, value: unknown) => (key === 'group' ? undefined : value))
@@ -57,11 +57,19 @@ function unchanged<T>(group: Group, judge: () => T): T {
 describe('judgeCampaign', () => {
   test('a campaign is granted the next term of a free group, as a complete record', () => {
     const group = new Group('jobs', 4)
-    group.carry = 'page 7'
+    group.checkpoint = 'page 7'
     const ruling = unchanged(group, () => judgeCampaign(group, { ...claim, metadata: '{"zone":1}' }, at(100)))
     expect(ruling).toMatchObject({
       write: {
-        record: { term: 5, node: 'b', attempt: 'y', ttl: 3_000, at: 1_000_100, meta: '{"zone":1}', carry: 'page 7' },
+        record: {
+          term: 5,
+          node: 'b',
+          attempt: 'y',
+          ttl: 3_000,
+          at: 1_000_100,
+          meta: '{"zone":1}',
+          checkpoint: 'page 7',
+        },
         step: { type: 'grant', grant: { term: 5, nodeId: 'b', ttlMs: 3_000 } },
       },
     })
@@ -73,7 +81,7 @@ describe('judgeCampaign', () => {
     expect(judgeCampaign(led(), claim, at(5_000))).toMatchObject({ write: { step: { grant: { term: 2 } } } })
   })
 
-  test('a campaign waits while the group is held, although it has no leader', () => {
+  test('a campaign waits while the group is held, even though nobody leads it', () => {
     const group = new Group('jobs', 1)
     group.hold = { untilMs: 900, heldMs: 5_000 }
     expect(judgeCampaign(group, claim, at(899))).toEqual({ answer: 'wait' })
@@ -82,7 +90,7 @@ describe('judgeCampaign', () => {
     expect(ruling).not.toHaveProperty('write.record.heldMs')
   })
 
-  test('a repeated candidacy gets its term, but in doubt only after a write', () => {
+  test('a repeated candidacy gets its term, but only after another write if the outcome of the last write is unknown', () => {
     const same = { ...claim, nodeId: 'a', attempt: 'x' }
     expect(judgeCampaign(led(), same, at(10))).toEqual({ answer: 'granted' })
     expect(judgeCampaign(led(), { ...same, nodeId: 'b' }, at(10))).toEqual({ answer: 'wait' })
@@ -123,8 +131,8 @@ describe('judgeRenewal', () => {
     expect(judgeRenewal(led(), { ...held, extendByMs: 5_001 }, at(0))).toMatchObject({
       write: { record: { ttl: 5_001 }, step: { type: 'add', promisedMs: 5_001 } },
     })
-    expect(judgeRenewal(led(), { ...held, extendByMs: 2_000, carry: 'p' }, at(0))).toMatchObject({
-      write: { record: { ttl: 5_000, carry: 'p' }, step: { type: 'add', promisedMs: 5_000, carry: 'p' } },
+    expect(judgeRenewal(led(), { ...held, extendByMs: 2_000, checkpoint: 'p' }, at(0))).toMatchObject({
+      write: { record: { ttl: 5_000, checkpoint: 'p' }, step: { type: 'add', promisedMs: 5_000, checkpoint: 'p' } },
     })
     expect(judgeRenewal(led(), { ...held, extendByMs: 2_000 }, at(0, { doubtful: true }))).toMatchObject({
       write: { record: { ttl: 5_000 } },
@@ -148,12 +156,12 @@ describe('judgeRenewal', () => {
   })
 })
 
-test('another instance of the node can neither renew nor end a lease, unless claim or grant has no instance', () => {
+test('another instance of the node can neither renew nor end a lease, unless the call or the grant has no instance', () => {
   const other = { ...held, instance: 'two' }
   const group = led({ instance: 'one' })
   expect(judgeRenewal(group, { ...other, extendByMs: 5_000 }, at(0))).toEqual({ answer: 'refused' })
   expect(judgeResignation(group, other, at(0))).toEqual({ answer: 'refused' })
-  expect(judgeDeposition(group, other, at(0))).toEqual({ answer: 'refused' })
+  expect(judgeForcedResignation(group, other, at(0))).toEqual({ answer: 'refused' })
   for (const same of [held, { ...held, instance: 'one' }]) {
     expect(judgeRenewal(group, { ...same, extendByMs: 5_000 }, at(0))).toEqual({ answer: 'extended' })
     expect(judgeResignation(group, same, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
@@ -165,7 +173,7 @@ test('another instance of the node can neither renew nor end a lease, unless cla
 test('a leader that the definition no longer allows cannot renew, keeps its lease, and may resign', () => {
   const group = led()
   group.definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: ['b'] }
-  for (const more of [{}, { extendByMs: 9_000 }, { carry: 'p' }]) {
+  for (const more of [{}, { extendByMs: 9_000 }, { checkpoint: 'p' }]) {
     const ruling = unchanged(group, () => judgeRenewal(group, { ...held, extendByMs: 5_000, ...more }, at(4_999)))
     expect(ruling).toMatchObject({ answer: { code: 'UNAUTHORIZED' } })
   }
@@ -195,7 +203,7 @@ test('an expiry is written only once the lease has expired', () => {
 test('removing a group with a leader needs force and holds the group for the rest of the lease', () => {
   expect(judgeRemoval(led(), { force: false }, at(0))).toMatchObject({ answer: { code: 'CONFLICT' } })
   const group = led()
-  group.carry = 'p'
+  group.checkpoint = 'p'
   const removal = unchanged(group, () => judgeRemoval(group, { force: true }, at(1_000)))
   expect(removal).toMatchObject({
     write: {
@@ -203,7 +211,7 @@ test('removing a group with a leader needs force and holds the group for the res
       step: { type: 'delete', hold: { untilMs: 5_000, heldMs: 5_000 } },
     },
   })
-  expect(removal).not.toHaveProperty('write.record.carry')
+  expect(removal).not.toHaveProperty('write.record.checkpoint')
   expect(judgeRemoval(led(), { force: false }, at(5_000))).toMatchObject({ write: { step: { hold: undefined } } })
   // The reason of the earlier end is kept.
   const over = led()
@@ -226,20 +234,20 @@ test('a definition does not revive an ended term, and is refused when there is n
 
 test('a force-resigned term ends at once and holds the group for the rest of its lease', () => {
   const group = led()
-  expect(unchanged(group, () => judgeDeposition(group, held, at(1_000)))).toMatchObject({
+  expect(unchanged(group, () => judgeForcedResignation(group, held, at(1_000)))).toMatchObject({
     write: {
       record: { term: 1, ended: 'resigned', heldMs: 5_000 },
       step: { type: 'end', reason: 'resigned', hold: { untilMs: 5_000, heldMs: 5_000 } },
     },
   })
   for (const other of [{ nodeId: 'b' }, { term: 2 }]) {
-    expect(judgeDeposition(led(), { ...held, ...other }, at(0))).toEqual({ answer: 'refused' })
+    expect(judgeForcedResignation(led(), { ...held, ...other }, at(0))).toEqual({ answer: 'refused' })
   }
-  // A term that has already expired holds nobody off, and is recorded as expired.
-  const late = judgeDeposition(led(), held, at(5_000))
+  // A term that has already expired does not keep others out, and is recorded as expired.
+  const late = judgeForcedResignation(led(), held, at(5_000))
   expect(late).toMatchObject({ write: { record: { ended: 'expired' } } })
   expect(late).not.toHaveProperty('write.record.heldMs')
   const over = led()
   if (over.lease) over.lease.end = 'resigned'
-  expect(judgeDeposition(over, held, at(0))).toEqual({ answer: 'done' })
+  expect(judgeForcedResignation(over, held, at(0))).toEqual({ answer: 'done' })
 })

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fakeClock, type FakeClock } from 'tenure/testing'
+import { fakeClock, type FakeClock } from '@tenure/testing'
 import { onTestFinished } from 'vitest'
 import { openEmbedded, type EmbeddedOptions } from '../../src/embedded.ts'
-import type { Change } from '../../src/watch/feed.ts'
+import { restoreData } from '../../src/storage/backup.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
-import type { CampaignClaim, GroupStanding } from '../../src/groups/groups.ts'
+import type { CampaignClaim, GroupChange, GroupState } from '../../src/groups/port.ts'
 
 const { signal } = new AbortController()
 
@@ -17,9 +17,11 @@ export interface Scene {
   state: LocalGroups
   /** Restarts as after a crash: everything that is not on disk is lost. */
   restart(more?: Partial<EmbeddedOptions>): Promise<void>
+  /** Restarts with data that was restored from a backup. */
+  restore(): Promise<void>
   /** Opens the same data a second time. */
   reopen(): Promise<LocalGroups>
-  campaign(nodeId: string, more?: Partial<CampaignClaim>, gone?: AbortSignal): Promise<GroupStanding>
+  campaign(nodeId: string, more?: Partial<CampaignClaim>, gone?: AbortSignal): Promise<GroupState>
 }
 
 /**
@@ -54,14 +56,13 @@ export async function open(more: Partial<EmbeddedOptions> = {}): Promise<Scene> 
       maxGroups: 100,
       maxMembersPerGroup: 3,
       memberTtlMs: 60_000,
-      afterRestore: false,
       ...more,
       ...again,
     })
     state.serve()
-    state.follow({
+    state.listen({
       wantsRenewals: () => false,
-      onChange: ({ type, lease, reason }: Change) =>
+      onChange: ({ type, lease, reason }: GroupChange) =>
         void changes.push([type, lease.nodeId, lease.term, reason].filter(Boolean).join(' ')),
     })
     return state
@@ -76,6 +77,11 @@ export async function open(more: Partial<EmbeddedOptions> = {}): Promise<Scene> 
     async restart(again) {
       await scene.state.close()
       scene.state = await start(again)
+    },
+    async restore() {
+      await scene.state.close()
+      await restoreData({ data: directory })
+      scene.state = await start()
     },
     campaign: (nodeId, change = {}, gone = signal) =>
       scene.state.campaign(

@@ -1,5 +1,5 @@
 /** Tests of changes that happen while a call waits for a write, for its turn, or for a stalled server. */
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { describe, expect, test } from 'vitest'
 import { restoreData } from '../../src/storage/backup.ts'
 import { ExpiryQueue } from '../../src/groups/expiry-queue.ts'
@@ -50,13 +50,13 @@ describe('deleted groups', () => {
   test('a group that is created again inherits only the term of the deleted group', async () => {
     const scene = await open()
     await scene.campaign('a', { metadata: '{"zone":"az-a"}' })
-    await scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'a secret' })
+    await scene.state.renew({ ...held(1), extendByMs: 5_000, checkpoint: 'a secret' })
     await scene.state.resign(held(1))
     await scene.state.remove('jobs', { force: false })
-    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2, carry: '' } })
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2, checkpoint: '' } })
   })
 
-  test('a deleted group is held once and not again after a restart', async () => {
+  test('a group that was deleted and defined again is not held a second time after a restart', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.remove('jobs', { force: true })
@@ -70,7 +70,7 @@ describe('deleted groups', () => {
 describe('restored backups', () => {
   test("a restore skips terms of each group independently, even if another group's term is the maximum", async () => {
     const scene = await open()
-    // Earlier versions allowed such a term.
+    // No grant reaches such a term, but damaged or edited data may.
     await scene.state.close()
     const storage = await openStorage(scene.directory)
     await write(storage, { id: 'far ahead', record: { term: Number.MAX_SAFE_INTEGER, node: 'a', ended: true } })
@@ -78,7 +78,7 @@ describe('restored backups', () => {
     await scene.restart()
     await scene.campaign('a')
     await scene.state.resign(held(1))
-    await scene.restart({ afterRestore: true })
+    await scene.restore()
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 1_000_002 } })
     expect(await scene.campaign('b', { groupId: 'unknown' })).toMatchObject({ lease: { term: 1_000_001 } })
     const { highestTerm } = await scene.state.leader('far ahead')
@@ -108,21 +108,21 @@ describe('concurrent writes of a lease', () => {
   test('a plain renewal does not wait while a checkpoint of the same leader is being written', async () => {
     const scene = await open()
     await scene.campaign('a')
-    const writing = scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'last run' })
+    const writing = scene.state.renew({ ...held(1), extendByMs: 5_000, checkpoint: 'last run' })
     await scene.clock.advance(0)
     const plain = scene.state.renew({ ...held(1), extendByMs: 5_000 })
     expect(plain).not.toBeInstanceOf(Promise)
-    expect(plain).toMatchObject({ granted: true, lease: { carry: '' } })
-    expect(await writing).toMatchObject({ granted: true, lease: { carry: 'last run' } })
+    expect(plain).toMatchObject({ granted: true, lease: { checkpoint: '' } })
+    expect(await writing).toMatchObject({ granted: true, lease: { checkpoint: 'last run' } })
   })
 
-  test('a renewal waits for a write when it is longer than recorded, or when the end is being written', async () => {
+  test('a renewal waits for a write when it extends the lease beyond the recorded duration, or while the end of the lease is being written', async () => {
     const scene = await open()
     await scene.campaign('a')
-    const carry = scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'last run' })
+    const checkpoint = scene.state.renew({ ...held(1), extendByMs: 5_000, checkpoint: 'last run' })
     const longer = scene.state.renew({ ...held(1), extendByMs: 9_000 })
     expect(longer).toBeInstanceOf(Promise)
-    await Promise.all([carry, longer])
+    await Promise.all([checkpoint, longer])
     const resigned = scene.state.resign(held(1))
     await Promise.resolve()
     const late = scene.state.renew({ ...held(1), extendByMs: 5_000 })
@@ -174,7 +174,7 @@ describe('a stalled server', () => {
     const scene = await stallable()
     await scene.campaign('x', { groupId: 'other' })
     await scene.clock.advance(4_500)
-    // One long turn of the event loop, during which the clock is read all the time.
+    // This is one long turn of the event loop, during which the clock is read constantly.
     for (let count = 0; count < 12; count++) {
       scene.stall(100)
       await scene.state.renew({ ...held(1), groupId: 'other', nodeId: 'x', extendByMs: 5_000 })
@@ -184,8 +184,8 @@ describe('a stalled server', () => {
 
   test('stalls extend a lease by at most a quarter in total', async () => {
     const scene = await stallable()
-    // Each second has a stall of 700 ms. The first 100 ms of a stall do not count, because as much passes between two
-    // reads of the clock anyway.
+    // Each second has a stall of 700 ms. The first 100 ms of a stall do not count, because that much time passes
+    // between two reads of the clock anyway.
     for (let count = 0; count < 6; count++) {
       expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a' } })
       scene.stall(700)

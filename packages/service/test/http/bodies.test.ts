@@ -24,7 +24,7 @@ describe('request bodies', () => {
     expect(await post(campaign + ' '.repeat(65_536 - campaign.length))).toMatchObject({ status: 200 })
   })
 
-  test('a body that is too large is refused before it is sent', async () => {
+  test('a body whose Content-Length is too large is refused before it is sent', async () => {
     const socket = open(url)
     socket.write(request(url, 'POST /v1/groups/large/campaign', [json, 'Content-Length: 65537']))
     expectRefused((await answers(socket, 1))[0], 413)
@@ -114,15 +114,15 @@ describe('request bodies', () => {
     ['a key twice in two spellings', '{"node_id":"a","lease_ttl_ms":5000,"node\\u005fid":"b"}'],
     ['a nested key twice', '{"node_id":"a","lease_ttl_ms":5000,"metadata":{"a":[{"b":1,"b":2}]}}'],
     ['half of a surrogate pair', '{"node_id":"\\ud800","lease_ttl_ms":5000}'],
-  ])('a body of %s is refused', async (_what, body) => {
+  ])('a body is refused: %s', async (_what, body) => {
     expectRefused(await post(body), 400)
   })
 })
 
 describe('expensive bodies', () => {
   /**
-   * The duration of the slowest renewal beside a batch. The best of a few rounds counts, because the machine may be
-   * busy.
+   * Returns the duration of the slowest renewal while a batch is processed. The best of a few rounds is used, because
+   * the machine may be busy.
    */
   async function besideMs(group: string, body: string, check: (answer: Answer | undefined) => void): Promise<number> {
     const leader = await renewing(url, group)

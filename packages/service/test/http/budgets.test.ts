@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Budget, Places, Turns } from '../../src/http/budgets.ts'
+import { TokenBuckets, SubjectSlots, Turns } from '../../src/common/budgets.ts'
 
 test('large requests take turns: one per subject at a time, and one per turn of the event loop', async () => {
   const turns = new Turns()
@@ -29,7 +29,7 @@ test('large requests take turns: one per subject at a time, and one per turn of 
 
 describe('Budget', () => {
   test('a budget is used up and refills with time', () => {
-    const budget = new Budget(1 / 64, 20)
+    const budget = new TokenBuckets(1 / 64, 20)
     for (let count = 0; count < 20; count++) expect(budget.take('a', 1, 0)).toBe(0)
     expect(budget.take('a', 1, 0)).toBe(64)
     expect(budget.take('b', 1, 0)).toBe(0)
@@ -42,7 +42,7 @@ describe('Budget', () => {
   })
 
   test('a full budget allows one larger request and is then in debt', () => {
-    const budget = new Budget(1 / 64, 20)
+    const budget = new TokenBuckets(1 / 64, 20)
     expect(budget.take('a', 50, 0)).toBe(0)
     expect(budget.take('a', 1, 0)).toBe(31 * 64)
     expect(budget.take('a', 50, 50 * 64 - 1)).toBe(1)
@@ -50,14 +50,14 @@ describe('Budget', () => {
   })
 
   test('a budget can be charged after the fact', () => {
-    const budget = new Budget(1 / 64, 20)
+    const budget = new TokenBuckets(1 / 64, 20)
     budget.charge('a', 25, 0)
     expect(budget.take('a', 1, 0)).toBe(6 * 64)
     expect(budget.take('a', 1, 6 * 64)).toBe(0)
   })
 
-  test('a budget remembers only the newest subjects', () => {
-    const budget = new Budget(1, 1)
+  test('a budget remembers only the subjects that used it most recently', () => {
+    const budget = new TokenBuckets(1, 1)
     for (let at = 0; at < 25_000; at++) {
       budget.take(`subject-${at}`, 1, 0)
       // A subject that keeps asking is not forgotten.
@@ -67,8 +67,8 @@ describe('Budget', () => {
   })
 })
 
-test('places remembers a subject only while it holds a place', () => {
-  const places = new Places(2, 3)
+test('SubjectSlots limits the slots of one subject and of all subjects, and forgets slots that were released', () => {
+  const places = new SubjectSlots(2, 3)
   const leave = [places.enter('a'), places.enter('a')]
   expect(places.enter('a')).toBeUndefined()
   leave.push(places.enter('b'))

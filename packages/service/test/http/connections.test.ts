@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import type { FastifyReply } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
-import { onceGone } from '../../src/http/connections.ts'
+import { onResponseClosed } from '../../src/http/connections.ts'
 
 /** A response in progress and the client that waits for it. */
 async function conversation(): Promise<{ raw: ServerResponse; reader: Socket }> {
@@ -17,7 +17,7 @@ async function conversation(): Promise<{ raw: ServerResponse; reader: Socket }> 
   return { raw, reader }
 }
 
-test('onceGone calls back once for a response that is queued behind another one when the connection closes', async () => {
+test('onResponseClosed calls back once for a response that is queued behind another one when the connection closes', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')
@@ -32,28 +32,28 @@ test('onceGone calls back once for a response that is queued behind another one 
   await both
   const queued = responses[1] ?? expect.unreachable('the second request did not arrive')
   let calls = 0
-  onceGone({ raw: queued } as FastifyReply, () => (calls += 1))
+  onResponseClosed({ raw: queued } as FastifyReply, () => (calls += 1))
   const closed = once(queued.req.socket, 'close')
   reader.destroy()
   await closed
   expect(calls).toBe(1)
-  onceGone({ raw: queued } as FastifyReply, () => (calls += 1))
+  onResponseClosed({ raw: queued } as FastifyReply, () => (calls += 1))
   expect(calls).toBe(2)
 })
 
-test('onceGone reports a client that disconnected before the call', async () => {
+test('onResponseClosed calls back for a client that disconnected before the call', async () => {
   const { raw, reader } = await conversation()
   reader.destroy()
   await once(raw, 'close')
   let told = 0
-  onceGone({ raw } as FastifyReply, () => (told += 1))
+  onResponseClosed({ raw } as FastifyReply, () => (told += 1))
   expect(told).toBe(1)
 })
 
-test('onceGone reports a client that disconnects later, once', async () => {
+test('onResponseClosed calls back once for a client that disconnects later', async () => {
   const { raw, reader } = await conversation()
   let told = 0
-  onceGone({ raw } as FastifyReply, () => (told += 1))
+  onResponseClosed({ raw } as FastifyReply, () => (told += 1))
   expect(told).toBe(0)
   reader.destroy()
   await once(raw, 'close')

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { describe, expect, test } from 'vitest'
 import { limitsFrom, type LimitOptions } from '../../src/http/limit-options.ts'
 import { Limits } from '../../src/http/limits.ts'
@@ -12,21 +12,21 @@ describe('byte limits', () => {
   const of = (subject: string, url = '/v1/renew') =>
     ({ identity: { subject }, routeOptions: { url } }) as unknown as FastifyRequest
 
-  test.each(['arriving', 'answering'] as const)(
-    'the bytes of one subject that are %s are limited to a quarter of the total',
-    (kind) => {
-      const take = (subject: string, bytes: number) => limits[kind](of(subject), bytes)
-      expect(take('a', 8_192)).toBeUndefined()
-      const leave = take('a', 100_000)
-      expect(() => take('a', 9_000)).toThrow(/Too many/)
-      for (const other of ['b', 'c', 'd']) take(other, 100_000)
-      expect(() => take('e', 9_000)).toThrow(/Too many/)
-      leave?.()
-      expect(take('a', 9_000)).toBeDefined()
-    },
-  )
+  test.each([
+    ['request bodies', 'reserveBody'],
+    ['responses', 'reserveResponse'],
+  ] as const)('Limits allows one subject at most a quarter of all bytes of %s', (_kind, reserve) => {
+    const take = (subject: string, bytes: number) => limits[reserve](of(subject), bytes)
+    expect(take('a', 8_192)).toBeUndefined()
+    const leave = take('a', 100_000)
+    expect(() => take('a', 9_000)).toThrow(/Too many/)
+    for (const other of ['b', 'c', 'd']) take(other, 100_000)
+    expect(() => take('e', 9_000)).toThrow(/Too many/)
+    leave?.()
+    expect(take('a', 9_000)).toBeDefined()
+  })
 
-  test('a body is charged before it is parsed', () => {
+  test('Limits refuses a body once the bodies of its subject exceed the burst in bytes', () => {
     // The burst is twice 50,000 renewals, each worth 128 bytes.
     for (let count = 0; count < 3; count++) limits.body(of('payer'), 4_000_000)
     expect(() => limits.body(of('payer'), 4_000_000)).toThrow(/Too many/)
@@ -55,14 +55,14 @@ describe('delivery limits', () => {
   })
 
   test('the deliveries of a change cost its leader at most 20 requests, however many watchers there are', () => {
-    for (let change = 0; change < 4; change++) limits.causes(of('leader'), 1_000_000)
-    // The burst is 100 requests, of which each change took 20.
+    for (let change = 0; change < 4; change++) limits.chargeChange(of('leader'), 1_000_000)
+    // The burst is 100 requests, and each change used 20 of them.
     for (let count = 0; count < 20; count++) limits.request(of('leader'))
     expect(() => limits.request(of('leader'))).toThrow(/Too many/)
   })
 })
 
-test('invalid limits are refused with their name', () => {
+test('the error for an invalid limit names the limit, and omitted limits have defaults', () => {
   expect(limitsFrom(undefined, true)).toMatchObject({ requestsPerSecond: 1_000, maxConnections: 30_000 })
   expect(limitsFrom({}, false)).toMatchObject({ requestsPerSecond: 0, maxConnections: 30_000 })
   expect(limitsFrom({ requestsPerSecond: 5 }, false)).toMatchObject({ requestsPerSecond: 5 })

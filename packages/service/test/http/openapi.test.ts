@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { errorStatus } from '../../src/errors.ts'
+import { errorStatus } from '../../src/common/errors.ts'
 import { startService, type RunningService } from '../../src/index.ts'
 
 interface Shape {
@@ -115,7 +115,7 @@ test('every error response has the same shape, and its schema names all codes', 
   expect(document.components.schemas['Failure']?.properties?.['error']?.enum).toEqual(Object.keys(errorStatus))
 })
 
-test('a watch responds with a stream or with JSON', () => {
+test('the OpenAPI document describes the response of a watch as an event stream or as JSON', () => {
   const watches = operations.filter(({ tags }) => tags.includes('watch'))
   expect(watches).toHaveLength(2)
   for (const { responses } of watches) {

@@ -29,7 +29,7 @@ async function post(path: string, body: object): Promise<Record<string, unknown>
 const campaign = (group: string, node_id: string, more = {}) =>
   post(`${group}/campaign`, { node_id, lease_ttl_ms: 60_000, ...more })
 
-test('a browser gets the page at / with a policy that lets nothing else run', async () => {
+test('a browser gets the page at / with a content security policy that allows only scripts of the service', async () => {
   const page = await get('/', { accept: 'text/html' })
   expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
@@ -67,7 +67,7 @@ test('the last changes of the given groups are listed in order', async () => {
   expect(await json('/v1/changes?groups=nobody')).toEqual({ changes: [] })
 })
 
-test('the caller may do everything without authentication', async () => {
+test('/v1/identity shows that every caller has all rights when authentication is off', async () => {
   expect(await json('/v1/identity')).toEqual({ subject: 'anybody', admin: true, reader: true, expires_at_ms: null })
 })
 

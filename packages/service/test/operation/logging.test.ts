@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { Elector, memoryStore, type Log } from 'tenure'
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { expect, test } from 'vitest'
-import type { Change } from '../../src/watch/feed.ts'
+import type { GroupChange } from '../../src/groups/port.ts'
 import { logChanges } from '../../src/operation/logging.ts'
 import { sampleLease } from '../sample-lease.ts'
 
@@ -16,12 +16,12 @@ function scene() {
   const lines: Line[] = []
   const clock = fakeClock()
   const log = logChanges(pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) }), clock)
-  const tell = (node: string, type: Change['type'] = 'LEADER_CHANGED') =>
+  const tell = (node: string, type: GroupChange['type'] = 'LEADER_CHANGED') =>
     log({ type, groupId: 'jobs', lease: { ...sampleLease, nodeId: node }, atMs: 0 })
   return { lines, clock, tell }
 }
 
-test('a node that wins and loses all the time does not flood the log, and other nodes are still logged', async () => {
+test('a node that wins and loses repeatedly does not flood the log, and other nodes are still logged', async () => {
   const { lines, clock, tell } = scene()
   for (let count = 0; count < 5_000; count++) tell('busy')
   expect(lines).toHaveLength(1_000)
@@ -35,7 +35,7 @@ test('a node that wins and loses all the time does not flood the log, and other 
   expect(lines.slice(1_002)).toHaveLength(20)
 })
 
-test('many different nodes do not flood the log either', () => {
+test('elections of many different nodes do not flood the log', () => {
   const { lines, tell } = scene()
   for (let count = 0; count < 50_000; count++) tell(`node-${count}`)
   expect(lines).toHaveLength(10_000)

@@ -61,7 +61,7 @@ function parse(text: string): Map<string, Family> {
     expect(seen.has(`${name}{${inner ?? ''}}`), line).toBe(false)
     seen.add(`${name}{${inner ?? ''}}`)
     const family = families.get(name) ?? families.get(name.replace(/_(bucket|sum|count)$/, ''))
-    if (!family) throw new Error(`No type was told for: ${line}`)
+    if (!family) throw new Error(`No type was declared for: ${line}`)
     family.samples.push({ name, labels: labelsOf(inner ?? '', line), value: Number(number.replace('Inf', 'Infinity')) })
   }
   for (const [name, family] of families) if (family.type === 'histogram') checkHistogram(name, family.samples)
@@ -127,7 +127,7 @@ test('the metrics count events and conform to the Prometheus text format', async
   await ask('/v1/groups/one/resign', { node_id: 'a', term: 1 })
   await lead('short', 'a', 20)
   const { events } = (await ask('/v1/groups/short/watch')) as { events: { leader: unknown }[] }
-  // The loss is emitted once it is durable, and counted from then on.
+  // The loss is emitted once it is durable, and is counted from then on.
   if (events[0]?.leader !== null)
     await ask('/v1/groups/short/campaign', { node_id: 'b', lease_ttl_ms: 20, wait_ms: 5_000 })
 

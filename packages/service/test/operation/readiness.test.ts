@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Readiness } from '../../src/operation/readiness.ts'
 import { open } from '../groups/scene.ts'
 
-test('any number of readiness checks write to the disk once a second', async () => {
+test('readiness checks write to the disk at most once a second, however many there are', async () => {
   const scene = await open()
   const readiness = new Readiness(scene.state, scene.clock)
   const commits = () => Number(readFileSync(join(scene.directory, 'lock'), 'latin1').slice(0, 16))

@@ -1,5 +1,5 @@
-import type { Machine } from '../../../tenure/src/simulation/machine.ts'
-import type { GroupStanding, MaybePromise } from '../../src/groups/groups.ts'
+import type { Machine } from '../../../testing/src/simulation/machine.ts'
+import type { GroupState, MaybePromise } from '../../src/groups/port.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import type { Operation } from '../linearizable.ts'
 import type { Recorded } from './history.ts'
@@ -17,11 +17,11 @@ export interface Roads {
 interface Belief {
   readonly term: number
   readonly ttlMs: number
-  /** By the client's own clock. */
+  /** When the belief ends, on the client's own clock. */
   untilMs: number
 }
 
-/** A client that leads a group now and then, and counts each lease from when it sent its call. */
+/** A client that leads a group from time to time, and counts each lease from when it sent its call. */
 export class Client {
   readonly name: string
   readonly groupId: string
@@ -31,6 +31,8 @@ export class Client {
   readonly #roads: Roads
   readonly #latencyMs: number
   readonly #stale: number
+  readonly #reads: number
+  readonly #resigns: number
   #belief: Belief | undefined
   #lastTerm = 0
   #attempts = 0
@@ -47,6 +49,8 @@ export class Client {
       readonly roads: Roads
       readonly tellsTerms: boolean
       readonly stale: number
+      readonly reads: number
+      readonly resigns: number
     },
   ) {
     this.#scene = scene
@@ -55,13 +59,15 @@ export class Client {
     this.#replicas = options.replicas
     this.#roads = options.roads
     this.#stale = options.stale
+    this.#reads = options.reads
+    this.#resigns = options.resigns
     this.#highestTerm = options.tellsTerms ? 0 : undefined
     this.#latencyMs = scene.random.magnitude(0.5, 20)
     this.machine = newMachine(scene)
     void this.#live()
   }
 
-  /** The term in which the client leads by its own clock. */
+  /** The term in which the client leads according to its own clock. */
   believes(): number | undefined {
     const isOver = !this.#belief || this.machine.state === 'dead' || this.#nowMs >= this.#belief.untilMs
     return isOver ? undefined : this.#belief?.term
@@ -81,9 +87,9 @@ export class Client {
       const { ttlMs } = this.#belief ?? { ttlMs: 0 }
       await this.#sleep(ttlMs > 0 ? ttlMs * random.between(0.05, 0.4) : random.magnitude(30, 1_200))
       if (this.believes() === undefined) this.#belief = undefined
-      if (random.chance(0.15)) await this.#read()
+      if (random.chance(this.#reads)) await this.#read()
       else if (!this.#belief) await (random.chance(this.#stale) ? this.#renewStale() : this.#campaign())
-      else await (random.chance(0.06) ? this.#resign(this.#belief) : this.#renew(this.#belief))
+      else await (random.chance(this.#resigns) ? this.#resign(this.#belief) : this.#renew(this.#belief))
     }
   }
 
@@ -116,22 +122,22 @@ export class Client {
   async #renew(belief: Belief): Promise<void> {
     const { random } = this.#scene
     const extendByMs = random.chance(0.6) ? belief.ttlMs : random.magnitude(500, 8_000)
-    const carry = random.chance(0.15) ? `page ${this.#nowMs}` : undefined
+    const checkpoint = random.chance(0.15) ? `page ${this.#nowMs}` : undefined
     const sentMs = this.#nowMs
-    const standing = await this.#sendRenewal(belief.term, extendByMs, carry)
+    const standing = await this.#sendRenewal(belief.term, extendByMs, checkpoint)
     if (!standing || belief !== this.#belief || this.believes() === undefined) return
     if (standing.granted) belief.untilMs = Math.max(belief.untilMs, sentMs + this.#counted(extendByMs))
     else this.#belief = undefined
   }
 
-  /** Renews a term that the client no longer believes in. Whatever the answer is, it does not believe in it again. */
+  /** Renews a term that the client no longer believes in. No answer makes the client believe in that term again. */
   async #renewStale(): Promise<void> {
     if (this.#lastTerm > 0) await this.#sendRenewal(this.#lastTerm, 1_000)
   }
 
-  #sendRenewal(term: number, extendByMs: number, carry?: string): Promise<GroupStanding | undefined> {
+  #sendRenewal(term: number, extendByMs: number, checkpoint?: string): Promise<GroupState | undefined> {
     const { history, world } = this.#scene
-    const claim = { groupId: this.groupId, nodeId: this.name, term, extendByMs, carry }
+    const claim = { groupId: this.groupId, nodeId: this.name, term, extendByMs, checkpoint }
     const call = { type: 'renew', term, ttlMs: this.#counted(extendByMs) } as const
     return this.#ask(call, (groups) => groups.renew(claim), {
       onAnswer: ({ granted }) => {
@@ -158,7 +164,9 @@ export class Client {
     })
   }
 
-  /** The part of a duration that the client may rely on: its own clock may be slow, and the replica's clock fast. */
+  /**
+   * The part of a duration that the client may rely on, because its own clock may be slow and the replica's clock fast.
+   */
   #counted(ttlMs: number): number {
     const { driftRatio } = this.#scene
     return (ttlMs * (1 - driftRatio)) / (1 + driftRatio)
@@ -167,9 +175,9 @@ export class Client {
   /** Resolves to undefined if there is no answer, or no meaningful one. */
   #ask(
     call: Operation['call'],
-    ask: (groups: LocalGroups) => MaybePromise<GroupStanding>,
-    { patienceMs = 1_000, onAnswer }: { patienceMs?: number; onAnswer: (standing: GroupStanding) => unknown },
-  ): Promise<GroupStanding | undefined> {
+    ask: (groups: LocalGroups) => MaybePromise<GroupState>,
+    { patienceMs = 1_000, onAnswer }: { patienceMs?: number; onAnswer: (standing: GroupState) => unknown },
+  ): Promise<GroupState | undefined> {
     const { world, random, history } = this.#scene
     const recorded = history.begin(this.groupId, {
       sentMs: world.nowMs,
@@ -182,7 +190,7 @@ export class Client {
     const target = (!stray && this.#preferred) || random.pick(this.#replicas)
     const { current: process } = target
     return new Promise((resolve) => {
-      const end = (standing: GroupStanding | undefined) => {
+      const end = (standing: GroupState | undefined) => {
         timer.cancel()
         resolve(standing)
       }
@@ -191,7 +199,7 @@ export class Client {
         end(undefined)
       })
       let isOver = false
-      const answered = (standing: GroupStanding | undefined, term: number) => {
+      const answered = (standing: GroupState | undefined, term: number) => {
         if (isOver) return
         isOver = true
         if (!standing) {
@@ -203,7 +211,7 @@ export class Client {
         recorded.operation = { ...recorded.operation, answeredMs: world.nowMs, answer: answerOf(standing) }
         end(standing)
       }
-      const reply = (standing: GroupStanding | undefined) => {
+      const reply = (standing: GroupState | undefined) => {
         const { term } = process
         recorded.untilMs = world.nowMs
         if (process.machine.state === 'dead') return
@@ -217,12 +225,12 @@ export class Client {
   #arrive(
     process: ReplicaProcess,
     recorded: Recorded,
-    ask: (groups: LocalGroups) => MaybePromise<GroupStanding>,
-    reply: (standing: GroupStanding | undefined) => void,
+    ask: (groups: LocalGroups) => MaybePromise<GroupState>,
+    reply: (standing: GroupState | undefined) => void,
   ): void {
     recorded.isLost = false
     recorded.untilMs = this.#scene.world.nowMs
-    if (this.#highestTerm !== undefined) process.replica.sawTerm(this.#highestTerm)
+    if (this.#highestTerm !== undefined) process.replica.terms.observe(this.#highestTerm)
     const { groups } = process
     if (!groups) return reply(undefined)
     const asked = async () => ask(groups)
@@ -238,6 +246,6 @@ export class Client {
   }
 }
 
-function answerOf({ granted, lease }: GroupStanding): Operation['answer'] {
+function answerOf({ granted, lease }: GroupState): Operation['answer'] {
   return { ok: granted, leader: lease && !lease.ended ? { node: lease.nodeId, term: lease.term } : null }
 }

@@ -1,5 +1,5 @@
-import type { NetworkCondition } from '../../../tenure/src/simulation/link.ts'
-import type { Machine } from '../../../tenure/src/simulation/machine.ts'
+import type { NetworkCondition } from '../../../testing/src/simulation/link.ts'
+import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import type { Client, Roads } from './client.ts'
 import type { ReplicaProcess } from './replica-process.ts'
 import type { Scene } from './scene.ts'
@@ -30,7 +30,7 @@ export const faultKinds = [
 export type FaultKind = (typeof faultKinds)[number]
 export type FaultCounts = Partial<Record<FaultKind, number>>
 
-/** The processes of a world, and how to replace each of them. */
+/** The processes of a world, and how each of them is replaced. */
 export interface Cast {
   readonly replicas: readonly { current: ReplicaProcess }[]
   readonly clients: { current: Client }[]
@@ -147,7 +147,7 @@ export class Faults {
   #victim(): { current: ReplicaProcess } | undefined {
     const { random } = this.#scene
     const running = this.#cast.replicas.filter(({ current }) => current.machine.state === 'running')
-    const active = running.filter(({ current }) => current.replica.now().kind === 'here')
+    const active = running.filter(({ current }) => current.replica.now().kind === 'local')
     if (active.length > 0 && random.chance(0.7)) return random.pick(active)
     return running.length > 0 ? random.pick(running) : undefined
   }

@@ -5,7 +5,7 @@ import type { ReplicaMutant } from './replica-mutants.ts'
 /** The simulation must find every mutant within this many worlds. */
 const seeds = 100
 
-/** Runs replicas with a mutation until an invariant breaks, which it must. */
+/** Runs replicas with a mutation. The mutant must break an invariant. */
 export async function expectReplicasFind(mutation: ReplicaMutant): Promise<void> {
   const { simulation } = await loadMutant<{ simulation: typeof import('./index.ts') }>(mutation, {
     simulation: '../../service/test/simulation/index.ts',

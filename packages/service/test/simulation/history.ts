@@ -1,11 +1,11 @@
-import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
-import type { World } from '../../../tenure/src/simulation/world.ts'
+import type { Timeline } from '../../../testing/src/simulation/timeline.ts'
+import type { World } from '../../../testing/src/simulation/world.ts'
 import { unexplained, type Operation } from '../linearizable.ts'
 
-/** How much later than its last sign of progress a call may still take effect. */
+/** How long after its last progress a call may still take effect. */
 const lateMs = 20_000
 
-/** What a run has covered. A run with a count of zero proves nothing about that case. */
+/** The coverage of a run. A count of zero means that the run proves nothing about that case. */
 export interface Counts {
   grants: number
   renewals: number
@@ -15,22 +15,24 @@ export interface Counts {
   unanswered: number
   elected: number
   served: number
-  reignsLost: number
-  reignsFenced: number
-  reignsSuperseded: number
+  /** How many times a replica served from the copy that it kept as a follower. */
+  servedFromCopy: number
+  termsLost: number
+  termsFenced: number
+  termsSuperseded: number
   tailsLost: number
 }
 
 /** An operation in progress. */
 export interface Recorded {
   operation: Operation
-  /** Whether its request never arrived. */
+  /** Whether the request never arrived. */
   isLost: boolean
-  /** When a replica last worked on it. */
+  /** When a replica last worked on the operation. */
   untilMs: number
 }
 
-/** Everything that clients asked and received, and the invariants over it. */
+/** All client requests and their answers, and the invariants over them. */
 export class History {
   readonly violations: string[] = []
   readonly counts: Counts = {
@@ -42,14 +44,15 @@ export class History {
     unanswered: 0,
     elected: 0,
     served: 0,
-    reignsLost: 0,
-    reignsFenced: 0,
-    reignsSuperseded: 0,
+    servedFromCopy: 0,
+    termsLost: 0,
+    termsFenced: 0,
+    termsSuperseded: 0,
     tailsLost: 0,
   }
   /** Whether confirmed data was lost, so that earlier answers may no longer hold. */
   isLossy = false
-  /** When a holder in each group was last confirmed. */
+  /** When a grant or renewal was last confirmed in each group. */
   readonly servedAtMs = new Map<string, number>()
   readonly #world: World
   readonly #timeline: Timeline
@@ -69,7 +72,7 @@ export class History {
     return recorded
   }
 
-  /** Terms increase, and each belongs to one candidacy, in the order in which replicas grant them. */
+  /** Terms increase, and each term belongs to one candidacy, in the order in which replicas grant them. */
   granted(groupId: string, term: number, attempt: string): void {
     const known = this.#grants.get(groupId) ?? { term: 0, attempts: new Map<number, string>() }
     this.#grants.set(groupId, known)
@@ -96,7 +99,7 @@ export class History {
     }
   }
 
-  /** All answers of each group can be put into one order. */
+  /** Checks that all answers about each group can be put into one order. */
   explain(): void {
     for (const [groupId, recorded] of this.#operations) {
       const history = recorded.flatMap(({ operation, isLost, untilMs }): Operation[] => {

@@ -1,16 +1,16 @@
 /**
  * Replicas in virtual time: real replicas, journals, groups, and electors, clients with their own clocks, and faults.
  */
-import { Random } from '../../../tenure/src/simulation/random.ts'
-import { Timeline } from '../../../tenure/src/simulation/timeline.ts'
-import { World } from '../../../tenure/src/simulation/world.ts'
+import { Random } from '../../../testing/src/simulation/random.ts'
+import { Timeline } from '../../../testing/src/simulation/timeline.ts'
+import { World } from '../../../testing/src/simulation/world.ts'
 import { Client } from './client.ts'
 import { faultKinds, Faults, type Cast, type FaultCounts, type FaultKind } from './faults.ts'
 import { History, type Counts } from './history.ts'
 import { ReplicaProcess } from './replica-process.ts'
 import { leaseStores, newServer, type LeaseStoreKind, type Scene } from './scene.ts'
 
-/** The options of a simulation. The seed determines whatever is left out. */
+/** The options of a simulation. The seed determines all omitted options. */
 export interface ReplicasOptions {
   readonly seed: number
   /** The duration in virtual minutes. Default: 5. */
@@ -21,8 +21,14 @@ export interface ReplicasOptions {
   readonly faultEveryMs?: number
   /** Whether calls carry the highest term of an active replica that the client has seen. */
   readonly tellsTerms?: boolean
+  /** Whether followers keep a copy of the groups. Default: in four of five worlds. */
+  readonly keepsCopy?: boolean
   /** The probability that a client that does not lead renews its last term. Default: 0.1. */
   readonly stale?: number
+  /** The probability that the next call of a client is a read. Default: 0.15. */
+  readonly reads?: number
+  /** The probability that a leader resigns instead of renewing. Default: 0.06. */
+  readonly resigns?: number
 }
 
 export interface ReplicasReport {
@@ -45,14 +51,17 @@ export async function simulateReplicas(options: ReplicasOptions): Promise<Replic
   const timeline = new Timeline(250)
   const history = new History(world, timeline)
   const driftRatio = random.pick([0.001, 0.01, 0.05])
-  const base = { world, random: random.fork(), timeline, history, leaseMs, driftRatio }
+  const keepsCopy = options.keepsCopy ?? seed % 5 !== 0
+  const base = { world, random: random.fork(), timeline, history, leaseMs, driftRatio, keepsCopy }
   const scene: Scene = { ...base, server: newServer(base, options.leases ?? random.pick(leaseStores)) }
   const cast = castOf(scene, {
     replicas: options.replicas ?? 3,
     tellsTerms: options.tellsTerms ?? random.chance(0.3),
     stale: options.stale ?? 0.1,
+    reads: options.reads ?? 0.15,
+    resigns: options.resigns ?? 0.06,
   })
-  // A data loss makes all earlier answers doubtful, so most worlds do without one.
+  // A data loss makes all earlier answers doubtful, so most worlds do not have one.
   const drawn = random.chance(0.8) ? faultKinds.filter((kind) => kind !== 'lost-tail') : faultKinds
   const faults = new Faults(scene, cast, {
     kinds: options.faults ?? drawn,
@@ -72,7 +81,10 @@ export async function simulateReplicas(options: ReplicasOptions): Promise<Replic
   return report(seed, history, timeline, faults.counts, { fencedAppends, cancelledCommits })
 }
 
-function castOf(scene: Scene, { replicas, ...habits }: { replicas: number; tellsTerms: boolean; stale: number }): Cast {
+function castOf(
+  scene: Scene,
+  { replicas, ...habits }: { replicas: number; tellsTerms: boolean; stale: number; reads: number; resigns: number },
+): Cast {
   const places = Array.from({ length: replicas }, (_, index) => ({
     current: new ReplicaProcess(scene, `replica-${index + 1}`),
   }))
@@ -99,7 +111,7 @@ function castOf(scene: Scene, { replicas, ...habits }: { replicas: number; tells
 async function calmDown(scene: Scene, cast: Cast, inspect: () => boolean): Promise<void> {
   const { world, history } = scene
   await world.runUntil(world.nowMs + quietMs, inspect)
-  const active = cast.replicas.filter(({ current }) => current.replica.now().kind === 'here')
+  const active = cast.replicas.filter(({ current }) => current.replica.now().kind === 'local')
   if (active.length !== 1) history.violate('liveness', `${active.length} replicas are active`)
   for (const groupId of groupIds) {
     const sinceMs = world.nowMs - (history.servedAtMs.get(groupId) ?? 0)

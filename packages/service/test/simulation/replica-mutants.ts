@@ -8,10 +8,18 @@ export interface ReplicaMutant extends Mutation {
 
 const service = { package: 'service' as const }
 const driver = { ...service, file: 'groups/group-driver.ts' }
-const question = 'if (!this.#authority.isProven()) return this.#after(this.#authority.soon(), ask)'
+const question = 'if (!this.#authority.isProven()) return this.#after(this.#authority.waitUntilProven(), ask)'
 /** A replica that was paused finds calls in its sockets before it notices the pause. */
 const halts = { faults: ['pause', 'sleep'], faultEveryMs: 5_000, tellsTerms: false } as const
 const losses = { faults: ['lost-tail', 'crash', 'pause', 'stop'], faultEveryMs: 3_000 } as const
+const copy = { ...service, file: 'replication/group-copy.ts' }
+const warm = { faults: ['crash', 'stop', 'pause'], faultEveryMs: 3_000, keepsCopy: true } as const
+/** Followers read commits that were never confirmed, and that a failover of the storage undoes. */
+const undone = {
+  faults: ['cancelled-commit', 'failover', 'crash', 'stop'],
+  faultEveryMs: 1_500,
+  keepsCopy: true,
+} as const
 
 export const replicaMutants: readonly ReplicaMutant[] = [
   {
@@ -19,7 +27,8 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     name: 'a renewal is confirmed without a check of the authority',
     find: question,
     replace: question.replace('if (', 'if (!ask.overtakes && '),
-    in: halts,
+    // The paused replica still has the lease that was resigned at its successor.
+    in: { ...halts, stale: 0.6, resigns: 0.3 },
   },
   {
     ...driver,
@@ -33,7 +42,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
         replace: `const ruling = ask.judge(group, now)
     if (!this.#authority.isProven()) {
       const refuses = 'answer' in ruling && (ruling.answer === 'refused' || ruling.answer === 'wait')
-      return refuses ? this.standing(group, false) : this.#after(this.#authority.soon(), ask)
+      return refuses ? this.stateOf(group, false) : this.#after(this.#authority.waitUntilProven(), ask)
     }`,
       },
     ],
@@ -44,7 +53,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     name: 'a read is answered without a check of the authority',
     find: question,
     replace: question.replace('if (', 'if (ask.judge !== rules.judgeExpiry && '),
-    in: halts,
+    in: { ...halts, reads: 0.6 },
   },
   {
     ...service,
@@ -59,7 +68,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     file: 'replication/active-term.ts',
     name: 'a replica loads before the swap',
     find: 'const head = await this.#takeOver()',
-    replace: `const early: (readonly FoundGroup[])[] = []
+    replace: `const early: (readonly LoadedGroup[])[] = []
       for await (const page of (await this.#storage.load()).pages) early.push(page)
       Object.assign(this, { early })
       const head = await this.#takeOver()`,
@@ -68,10 +77,10 @@ export const replicaMutants: readonly ReplicaMutant[] = [
         file: 'replication/active-term.ts',
         find: 'const loaded = await this.#storage.load()',
         replace:
-          'const loaded = { head, pages: (this as unknown as { early: AsyncIterable<readonly FoundGroup[]> }).early }',
+          'const loaded = { head, pages: (this as unknown as { early: AsyncIterable<readonly LoadedGroup[]> }).early }',
       },
     ],
-    in: { faults: ['late', 'slow-load'], faultEveryMs: 1_000, stale: 0.5 },
+    in: { faults: ['late', 'slow-load'], faultEveryMs: 1_000, stale: 0.5, keepsCopy: false },
   },
   {
     ...service,
@@ -84,7 +93,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'storage/journal.ts',
-    name: 'a batch is settled by reading',
+    name: 'a batch is settled by a read instead of a write',
     find: 'const sending = next(',
     replace: `const { open } = this.#state
       const { batch } = open ? await this.#storage.head() : this.#state.head
@@ -114,5 +123,78 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     find: 'if (!lacks) return { incarnation }',
     replace: 'if (!lacks) return { incarnation, heldMs: undefined }',
     in: losses,
+  },
+  {
+    ...service,
+    file: 'replication/warm-copy.ts',
+    name: 'a copy is used without a comparison with the head',
+    find: '} while (!copy.isAt(head))',
+    replace: '} while (!copy.isLoaded)',
+    also: [
+      {
+        file: 'replication/warm-copy.ts',
+        find: 'await (copy.isLoaded ? copy.follow() : copy.loadPage())',
+        replace: 'if (!copy.isLoaded) await copy.loadPage()',
+      },
+    ],
+    in: warm,
+  },
+  {
+    ...copy,
+    name: 'a replica serves before it has read the newest part',
+    find: 'while (this.#at.seq < newest) {',
+    replace: `if (this.#isLoaded && this.#at.seq < newest) {
+      const last = await this.#reads.batches(newest, newest)
+      this.#at = last.get(newest) ?? this.#at
+    }
+    while (this.#at.seq < newest) {`,
+    in: warm,
+  },
+  {
+    ...copy,
+    name: 'a loaded copy leaves out what was written while it was read',
+    find: `this.#isLoaded = page.next === undefined
+    await this.#catchUp()`,
+    replace: `this.#isLoaded = page.next === undefined
+    if (this.#isLoaded) this.#at = this.#newest`,
+    in: { ...warm, faults: ['crash', 'slow-load'], faultEveryMs: 1_000 },
+  },
+  {
+    ...copy,
+    name: 'a copy follows a batch of another history',
+    find: 'if (batch.after !== last.batch) throw',
+    replace: 'if (batch.after === batch.batch) throw',
+    also: [
+      { file: copy.file, find: 'if ((this.#unproven.get(seq) ?? id) !== id) throw', replace: 'if (seq < 0) throw' },
+      { file: copy.file, find: 'if (isBefore) throw', replace: 'if (seq < 0) throw' },
+    ],
+    in: undone,
+  },
+  {
+    ...copy,
+    name: 'a copy applies an older record after a newer one',
+    find: 'await this.#add(page)',
+    replace: `this.#note(page.head)
+    const kept = ((this as unknown as { kept?: (typeof page)[] }).kept ??= [])
+    kept.push(page)
+    if (page.next === undefined) {
+      await this.follow()
+      for (const { parts } of kept) for (const part of parts) for (const group of part) this.groups.add(group)
+    }`,
+    also: [
+      {
+        file: 'groups/load-groups.ts',
+        find: 'if (known && known.seq >= found.seq) return',
+        replace: 'if (known && found.seq < 0) return',
+      },
+    ],
+    in: { ...warm, faults: ['crash', 'stop', 'slow-load'], faultEveryMs: 1_500 },
+  },
+  {
+    ...copy,
+    name: 'a copy from before a data loss is used',
+    find: 'if (restores !== this.#restores) throw',
+    replace: 'if (restores < 0) throw',
+    in: { ...losses, keepsCopy: true },
   },
 ]

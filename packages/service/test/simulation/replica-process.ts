@@ -1,5 +1,5 @@
-import { fairWeather, Link } from '../../../tenure/src/simulation/link.ts'
-import type { Machine } from '../../../tenure/src/simulation/machine.ts'
+import { fairWeather, Link } from '../../../testing/src/simulation/link.ts'
+import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import { Replica, type ReplicaEvent } from '../../src/replication/replica.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import { activeStore } from '../../src/storage/active-store.ts'
@@ -13,7 +13,7 @@ export class ReplicaProcess {
   readonly machine: Machine
   readonly link: Link
   readonly replica: Replica
-  /** The groups of its newest active term, even if that is over: a call may reach them at any time. */
+  /** The groups of the newest active term, even if that term has ended, because a call may reach them at any time. */
   groups: LocalGroups | undefined
   /** The newest active term. */
   term = 0
@@ -21,7 +21,7 @@ export class ReplicaProcess {
   readonly #scene: Scene
 
   constructor(scene: Scene, name: string) {
-    const { world, random, server, leaseMs, driftRatio } = scene
+    const { world, random, server, leaseMs, driftRatio, keepsCopy } = scene
     this.#scene = scene
     this.name = name
     this.machine = newMachine(scene)
@@ -38,6 +38,7 @@ export class ReplicaProcess {
       version: '1',
       leaseMs,
       driftRatio,
+      keepsCopy,
       groups: { policy, implicitGroups: true, maxGroups: 100, maxMembersPerGroup: 9, memberTtlMs: 60_000 },
       onOpen: (groups, term) => {
         this.groups = groups
@@ -51,21 +52,24 @@ export class ReplicaProcess {
   #heard(event: ReplicaEvent): void {
     const { world, timeline, history, server } = this.#scene
     const { counts } = history
-    const why = event.type === 'ended' ? ` ${event.why}` : ''
+    const from = event.type === 'serving' && event.fromCopy ? ' from its copy' : ''
+    const why = event.type === 'ended' ? ` ${event.why}` : from
     timeline.add(world.nowMs, this.name, `${event.type} in term ${event.term}${why}`)
     if (event.type === 'elected') counts.elected += 1
     if (event.type === 'serving') counts.served += 1
+    if (event.type === 'serving' && event.fromCopy) counts.servedFromCopy += 1
     if (event.type === 'tail-lost') {
       counts.tailsLost += 1
-      if (server.storage.counts.tailsLost === 0) history.violate('loss', `${this.name} missed what nobody lost`)
+      if (server.storage.counts.tailsLost === 0)
+        history.violate('loss', `${this.name} reports missing changes that were never lost`)
     }
     if (event.type !== 'ended') return
-    if (event.why === 'lost') counts.reignsLost += 1
-    if (event.why === 'superseded') counts.reignsSuperseded += 1
+    if (event.why === 'lost') counts.termsLost += 1
+    if (event.why === 'superseded') counts.termsSuperseded += 1
     if (event.why !== 'fenced') return
-    counts.reignsFenced += 1
+    counts.termsFenced += 1
     const { term } = server.storage.head
     if (term > event.term || history.isLossy) return
-    history.violate('fenced', `${this.name} was fenced in term ${event.term}, and the head is of term ${term}`)
+    history.violate('fenced', `${this.name} was fenced in term ${event.term}, but the head has term ${term}`)
   }
 }

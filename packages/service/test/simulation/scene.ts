@@ -1,12 +1,12 @@
 import type { Clock } from '../../../tenure/src/common/clock.ts'
 import type { LeaseStore } from '../../../tenure/src/engine/lease-store.ts'
-import { linkKv, linkStore, linkSwap, Server, type Link } from '../../../tenure/src/simulation/link.ts'
-import { Machine } from '../../../tenure/src/simulation/machine.ts'
-import type { Random } from '../../../tenure/src/simulation/random.ts'
-import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
-import { simulatedSwap } from '../../../tenure/src/simulation/simulated-swap.ts'
-import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
-import type { World } from '../../../tenure/src/simulation/world.ts'
+import { linkKv, linkStore, linkSwap, LinkServer, type Link } from '../../../testing/src/simulation/link.ts'
+import { Machine } from '../../../testing/src/simulation/machine.ts'
+import type { Random } from '../../../testing/src/simulation/random.ts'
+import { simulatedKv } from '../../../testing/src/simulation/simulated-kv.ts'
+import { simulatedSwap } from '../../../testing/src/simulation/simulated-swap.ts'
+import type { Timeline } from '../../../testing/src/simulation/timeline.ts'
+import type { World } from '../../../testing/src/simulation/world.ts'
 import { casStore } from '../../../tenure/src/store-kit/cas-store.ts'
 import { memoryStore } from '../../../tenure/src/stores/memory/index.ts'
 import { swapStore } from '../../../tenure/src/store-kit/compare-and-swap-store.ts'
@@ -17,7 +17,7 @@ import { StorageServer } from './storage-server.ts'
 export const leaseStores = ['swap-watched', 'cas-polled', 'memory'] as const
 export type LeaseStoreKind = (typeof leaseStores)[number]
 
-/** What all processes of a world share. */
+/** State shared by all processes of a world. */
 export interface Scene {
   readonly world: World
   readonly random: Random
@@ -25,6 +25,8 @@ export interface Scene {
   readonly history: History
   readonly leaseMs: number
   readonly driftRatio: number
+  /** Whether followers keep a copy of the groups. */
+  readonly keepsCopy: boolean
   readonly server: BackendServer
 }
 
@@ -36,7 +38,7 @@ export function newMachine({ world, random, driftRatio }: Pick<Scene, 'world' | 
 
 /** The one server of a world, with the records of groups and the lease of the active replica. */
 export interface BackendServer {
-  readonly weather: Server
+  readonly weather: LinkServer
   readonly storage: StorageServer
   /** How long it takes to load a page, in ms. */
   pageMs: number
@@ -47,7 +49,7 @@ export interface BackendServer {
 
 export function newServer(scene: Omit<Scene, 'server'>, kind: LeaseStoreKind): BackendServer {
   const common = {
-    weather: new Server(scene.world),
+    weather: new LinkServer(scene.world),
     storage: new StorageServer((what) => scene.history.violate('terms', what)),
     pageMs: 0,
   }

@@ -1,7 +1,7 @@
-/** How the election of the active replica must use the term of the head, with any lease store. */
+/** How the election of the active replica must use the head's term, with any lease store. */
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import type { AcquireClaim, LeaseStore } from 'tenure'
-import { memoryStore } from 'tenure/stores'
+import { memoryStore } from 'tenure'
 import type { activeStore } from '../../src/storage/active-store.ts'
 import { batchAfter } from './data.ts'
 import { MemoryStorage } from './memory-storage.ts'

@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fail } from 'node:assert/strict'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Appended, Batch, FoundGroup, Loaded, StorageHead } from '../../src/storage/storage.ts'
+import type { Appended, Batch, LoadedGroup, Loaded, StorageHead } from '../../src/storage/storage.ts'
 import { readHeader } from '../../src/storage/data-file.ts'
 import { casesFor, conformanceCases, type StorageWorld } from './conformance.ts'
 import { openStorage } from './data.ts'
+import { FollowedStorage } from './followed-storage.ts'
+import { followerCases } from './follower-conformance.ts'
 import { MemoryStorage } from './memory-storage.ts'
 
 async function lmdbWorld(): Promise<StorageWorld> {
@@ -51,6 +53,7 @@ describe('LMDB storage', () => {
 
 describe('memory storage', () => {
   test.each(conformanceCases)('$name', async ({ run }) => run(memoryWorld(new MemoryStorage())))
+  test.each(followerCases)('$name', async ({ run }) => run(memoryWorld(new FollowedStorage())))
 })
 
 /** Storages with one mutation each, and the case that must catch it. */
@@ -162,7 +165,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
     by: 'each of many groups is loaded once',
     storage: () =>
       new (class extends MemoryStorage {
-        protected override async *pages(groups: readonly FoundGroup[]): AsyncGenerator<readonly FoundGroup[]> {
+        protected override async *pages(groups: readonly LoadedGroup[]): AsyncGenerator<readonly LoadedGroup[]> {
           yield groups.slice(0, 100)
         }
       })(),
@@ -188,7 +191,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
       })(),
   },
   {
-    name: 'settles a batch by reading',
+    name: 'settles a batch by a read instead of a write',
     by: 'a repeated batch is confirmed by a write, not by a read',
     storage: () =>
       new (class extends MemoryStorage {
@@ -197,10 +200,10 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'reads each page only when it is requested',
-    by: "a load during another process's append is of one moment or fails",
+    by: "a load during another process's append returns the data of one moment or fails",
     storage: () =>
       new (class extends MemoryStorage {
-        protected override async *pages(groups: readonly FoundGroup[]): AsyncGenerator<readonly FoundGroup[]> {
+        protected override async *pages(groups: readonly LoadedGroup[]): AsyncGenerator<readonly LoadedGroup[]> {
           for await (const page of super.pages(groups)) yield page.map(({ id }) => this.groups.get(id) ?? fail(id))
         }
       })(),
@@ -234,7 +237,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'treats a batch that took effect as one that did not',
-    by: 'an append that took effect without an answer rejects, cannot be replaced, and is done when repeated',
+    by: 'an append that took effect without an answer rejects, cannot be replaced, and succeeds when repeated',
     storage: () =>
       new (class extends MemoryStorage {
         protected override isAt(head: StorageHead): boolean {
@@ -244,7 +247,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
   },
   {
     name: 'does not notice another history',
-    by: 'a copy of the data in another history of the server is noticed',
+    by: 'a storage detects that its data was copied to a server with another history',
     storage: () =>
       new (class extends MemoryStorage {
         override async history() {

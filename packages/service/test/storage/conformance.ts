@@ -1,28 +1,28 @@
-/** What every storage of groups must do. See src/storage/storage.ts. */
+/** The requirements for every storage of groups. See src/storage/storage.ts. */
 import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
-import type { Batch, GroupRecord, KeptGroup, Storage, StorageHead } from '../../src/storage/storage.ts'
+import type { Batch, GroupRecord, StoredGroup, Storage, StorageHead } from '../../src/storage/storage.ts'
 import { batchAfter, read } from './data.ts'
 
-/** A storage without data, and the means to open it again. Abilities that a storage lacks are left out. */
+/** A storage without data, and the means to open it again. Functions that a storage does not support are left out. */
 export interface StorageWorld {
   readonly storage: Storage
   /** Closes the storage and opens the same data again. */
   reopen(): Promise<Storage>
   /** Opens the same data in another process at the same time. */
   another?(): Promise<Storage>
-  /** Data that does not exist yet, and a process whose attempt to initialize it has not arrived. */
+  /** Starts a process that initializes new data. Its write arrives only when `deliver` is called. */
   beginLate?(): Promise<{ open(): Promise<Storage>; deliver(): Promise<unknown> }>
-  /** A number that increases with every durable write. */
+  /** Returns a number that increases with every durable write. */
   writes?(): Promise<number>
-  /** Another process on the same data, behind a network that fails. */
+  /** Opens the same data in another process, behind a network that can be made to fail. */
   faulty?(): Promise<FaultyStorage>
-  /** The same data in another history of the server, as after a restored backup. */
+  /** Opens a copy of the data on a server with a different history, as after a restored backup. */
   replaced?(): Promise<Storage>
 }
 
 /**
  * The fate of a batch: `lost` does not arrive, `unheard` takes effect without an answer, `late` arrives when {@link
- * FaultyStorage.deliver} is called, and of `torn` only a part arrives. None of them is answered.
+ * FaultyStorage.deliver} is called, and only a part of `torn` arrives. None of them is answered.
  */
 export type Fault = 'lost' | 'unheard' | 'late' | 'torn'
 
@@ -54,7 +54,7 @@ const lease: GroupRecord = {
   ttl: 5_000,
   at: 1_700_000_000_000,
   meta: '{"zone":"a \\"b\\"","n":[1,2]}',
-  carry: 'seite 7 – ünïcode',
+  checkpoint: 'seite 7 – ünïcode',
   min: 1_000,
   max: 9_000,
   allowed: ['node-1', 'node-2'],
@@ -87,7 +87,7 @@ async function appended(
 }
 
 /** Appends all groups in as many batches as it takes. */
-async function appendedAll(storage: Storage, groups: readonly KeptGroup[]): Promise<void> {
+async function appendedAll(storage: Storage, groups: readonly StoredGroup[]): Promise<void> {
   const { groups: most } = storage.maxBatch
   for (let from = 0; from < groups.length; from += Math.min(most, groups.length)) {
     const some = groups.slice(from, from + Math.min(most, groups.length))
@@ -209,7 +209,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'the second of two batches on one head is fenced, even if the first is empty',
+    name: 'the second of two batches that follow the same head is fenced, even if the first is empty',
     async run({ storage }) {
       const head = await storage.head()
       const instead = batchAfter(head, [])
@@ -266,7 +266,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a check is a write',
+    name: 'a check writes to the storage',
     needs: ['writes'],
     async run({ storage, writes }) {
       const before = await writes()
@@ -316,14 +316,14 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a batch of the maximum size is done',
+    name: 'a batch of the maximum size is written',
     async run({ storage }) {
       const { groups: most, bytes } = storage.maxBatch
       const count = Math.min(most, 1_000)
-      const carry = 'x'.repeat(Math.min(Math.floor(bytes / count) - 400, 8_000))
+      const checkpoint = 'x'.repeat(Math.min(Math.floor(bytes / count) - 400, 8_000))
       const groups = Array.from({ length: count }, (_, index) => ({
         id: `${'ü'.repeat(125)}${index}`,
-        record: { term: index + 1, carry },
+        record: { term: index + 1, checkpoint },
       }))
       const head = await storage.head()
       strictEqual(await storage.append(head, batchAfter(head, groups)), 'done')
@@ -346,13 +346,13 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "a load during another process's append is of one moment or fails",
+    name: "a load during another process's append returns the data of one moment or fails",
     needs: ['another'],
     async run({ storage, another }) {
       const ids = Array.from({ length: 700 }, (_, index) => `group-${1_000 + index}`)
-      // The groups are large, so that there are more than two pages, of which one is read ahead.
-      const carry = 'x'.repeat(4_000)
-      const groups = (term: number) => ids.map((id) => ({ id, record: { term, carry } }))
+      // The groups are large, so that there are more than two pages, one of which is read ahead.
+      const checkpoint = 'x'.repeat(4_000)
+      const groups = (term: number) => ids.map((id) => ({ id, record: { term, checkpoint } }))
       await appendedAll(storage, groups(1))
       const other = await another()
       const { head, pages } = await storage.load()
@@ -384,7 +384,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a lost append rejects, and an empty batch takes its place',
+    name: 'a lost append rejects, and an empty batch can take its place',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, batch } = await suffered(world, 'lost')
@@ -396,7 +396,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'an append that took effect without an answer rejects, cannot be replaced, and is done when repeated',
+    name: 'an append that took effect without an answer rejects, cannot be replaced, and succeeds when repeated',
     needs: ['faulty'],
     async run(world) {
       const { storage, head, batch } = await suffered(world, 'unheard')
@@ -444,7 +444,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'a copy of the data in another history of the server is noticed',
+    name: 'a storage detects that its data was copied to a server with another history',
     needs: ['replaced'],
     async run({ storage, replaced }) {
       const first = await storage.head()

@@ -1,18 +1,18 @@
 import { rejects } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { systemClock } from '../../src/clock.ts'
-import { openEtcdKeys } from 'tenure/stores/etcd'
+import { systemClock } from '../../src/common/clock.ts'
+import { openEtcdKeys } from 'tenure/internal/etcd'
 import { onTestFinished } from 'vitest'
 import { askEtcd, base64, type EtcdAt } from '../../../../test/servers/etcd.ts'
 import type { RunningServer } from '../../../../test/servers/server.ts'
-import type { EtcdServer } from '../../src/storage/etcd-server.ts'
+import type { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { StorageWorld } from './conformance.ts'
 import { startEtcdFront } from './etcd-front.ts'
 
 /** The storage modules, or those of a mutant. */
 export interface EtcdStorages {
-  readonly EtcdServer: typeof EtcdServer
+  readonly EtcdStorageServer: typeof EtcdStorageServer
   readonly ServerStorage: Pick<typeof ServerStorage, 'open'>
 }
 
@@ -28,7 +28,7 @@ export async function openEtcd(
 ): Promise<ServerStorage> {
   const keys = open(url.replace('http:', 'etcd:') + `/${encodeURIComponent(prefix)}`, {}, systemClock)
   if (!keys) throw new Error(`${url} is not the address of an etcd`)
-  const storage = await storages.ServerStorage.open({ server: new storages.EtcdServer(keys), newId: randomUUID })
+  const storage = await storages.ServerStorage.open({ server: new storages.EtcdStorageServer(keys), newId: randomUUID })
   onTestFinished(() => storage.close())
   return storage
 }

@@ -1,12 +1,12 @@
 /** A PostgreSQL with a standby, and the outcome of a batch when it fails over. */
 import { equal, deepEqual, match, rejects } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { openPostgresStatements, PostgresStatements } from 'tenure/stores/postgres'
+import type { openPostgresStatements, PostgresStatements } from 'tenure/internal/postgres'
 import { onTestFinished } from 'vitest'
 import { openPair, promote } from '../../../../test/servers/postgres-pair.ts'
 import { postgres } from '../../../../test/servers/postgres.ts'
 import { start } from '../../../../test/servers/server.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/common/clock.ts'
 import { Journal } from '../../src/storage/journal.ts'
 import { restoreShared } from '../../src/storage/migrate.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
@@ -30,8 +30,8 @@ async function openScene(parts: FailoverParts) {
 const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 
 /**
- * A journal with a batch that was visible but not confirmed. Just before another write would have confirmed the batch,
- * the server failed over and lost it.
+ * A journal with a batch that was visible but not confirmed. The server failed over and lost the batch just before
+ * another write would have confirmed it.
  */
 async function openRolledBack(parts: FailoverParts) {
   const { primary, table, link, cancelCommit, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
@@ -74,8 +74,8 @@ async function openRolledBack(parts: FailoverParts) {
 }
 
 /**
- * Checks a batch that the primary commits but the standby does not have, because `interrupt` ends the wait for the
- * standby.
+ * Checks a batch that the primary has committed but the standby does not have, because `interrupt` ends the wait for
+ * the standby.
  */
 async function checkUnreplicated(
   parts: FailoverParts,
@@ -103,7 +103,7 @@ async function checkUnreplicated(
   await promote(standby)
   const successor = await open(standby.url)
   deepEqual(await successor.head(), head)
-  // The write settles the batch: it is given up.
+  // The write settles the batch, which is abandoned.
   equal(await successor.append(head, batchAfter(head, [])), 'done')
   equal(await successor.append(head, batch), 'fenced')
   deepEqual(
@@ -183,7 +183,7 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
     equal((await storage.history()).isComplete, true)
     equal((await copy.history()).isComplete, false)
   },
-  async 'a batch that a failover loses just before it is confirmed fences nobody and is given up'(parts) {
+  async 'a batch that a failover loses just before it is confirmed fences nobody and is abandoned'(parts) {
     const { storage, head, journal, terms, deliver } = await openRolledBack(parts)
     const written = await journal.write('b', { term: 1 })
     equal(written.head.seq, head.seq + 2)

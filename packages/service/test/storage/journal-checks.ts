@@ -1,6 +1,6 @@
-/** What a journal must do on a storage whose answers can be lost. */
+/** The requirements for a journal on a storage whose answers can be lost. */
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict'
-import { ServiceError } from '../../src/errors.ts'
+import { ServiceError } from '../../src/common/errors.ts'
 import type { Journal } from '../../src/storage/journal.ts'
 import { batchAfter, read } from './data.ts'
 import { MemoryStorage, type Fault } from './memory-storage.ts'
@@ -23,7 +23,7 @@ async function sceneOf(open: OpenJournal, ...faults: (Fault | undefined)[]): Pro
   const storage = new MemoryStorage()
   storage.faults.push(...faults)
   let ids = 0
-  // The record in memory, whatever the outcome of the writes.
+  // The record in memory, regardless of the outcome of the writes.
   const recordNow = () => ({ term: 100 })
   const journal = open(storage, await storage.head(), { newId: () => `batch-${++ids}`, recordNow })
   const terms = async () => Object.fromEntries((await read(storage)).map(({ id, record }) => [id, record.term]))
@@ -49,7 +49,7 @@ export const journalChecks: readonly JournalCheck[] = [
         ['a', 'b'],
         ['c', 'd'],
       ])
-      strictEqual(storage.mostUnderWay, 1)
+      strictEqual(storage.mostInFlight, 1)
       deepStrictEqual(await terms(), { a: 1, b: 1, c: 1, d: 1 })
     },
   },
@@ -73,17 +73,17 @@ export const journalChecks: readonly JournalCheck[] = [
     async run(open) {
       const { storage, journal } = await sceneOf(open)
       storage.maxBatch = { groups: 3, bytes: 100 }
-      const carry = 'x'.repeat(60)
+      const checkpoint = 'x'.repeat(60)
       const ids = ['a', 'b', 'c', 'd', 'e']
       await Promise.all([
         ...ids.map((id) => journal.write(id, { term: 1 })),
-        ...['f', 'g', 'h'].map((id) => journal.write(id, { term: 1, carry })),
+        ...['f', 'g', 'h'].map((id) => journal.write(id, { term: 1, checkpoint })),
       ])
       deepStrictEqual(storage.handedIn, [['a', 'b', 'c'], ['d', 'e'], ['f'], ['g'], ['h']])
     },
   },
   {
-    name: 'a lost batch fails its writers at once and is given up before the next batch',
+    name: 'a lost batch fails its writers at once and is abandoned before the next batch',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'lost')
       await rejects(journal.write('a', { term: 1 }), unavailable)
@@ -135,7 +135,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'a late batch changes nothing once it was given up',
+    name: 'a late batch changes nothing once it was abandoned',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'late')
       await rejects(journal.write('a', { term: 1, ended: 'resigned' }), unavailable)
@@ -145,7 +145,7 @@ export const journalChecks: readonly JournalCheck[] = [
     },
   },
   {
-    name: 'the batch that gives another one up is repeated until it is answered, and nothing else is sent',
+    name: 'the batch that replaces an abandoned one is repeated until it is answered, and nothing else is sent',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open, 'lost', 'unheard', 'lost')
       await rejects(journal.write('a', { term: 1 }), unavailable)

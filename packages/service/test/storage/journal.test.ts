@@ -21,21 +21,21 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...journal,
-    name: 'a batch is settled by reading',
+    name: 'a batch is settled by a read instead of a write',
     find: 'const sending = next(',
     replace: `const { open } = this.#state
       const { batch } = open ? await this.#storage.head() : this.#state.head
       if (open) this.#state = { ...this.#state, open: undefined }
       if (batch === open?.batch.head.batch) this.#state = { ...this.#state, head: open.batch.head }
       const sending = next(`,
-    by: 'the batch that gives another one up is repeated until it is answered, and nothing else is sent',
+    by: 'the batch that replaces an abandoned one is repeated until it is answered, and nothing else is sent',
   },
   {
     ...appender,
-    name: 'a batch is given up with a different batch each time',
+    name: 'a batch is abandoned with a different batch each time',
     find: 'batch: isTaken ? open.batch : open.instead',
     replace: 'batch: isTaken ? open.batch : batchAfter(state, [], source)',
-    by: 'the batch that gives another one up is repeated until it is answered, and nothing else is sent',
+    by: 'the batch that replaces an abandoned one is repeated until it is answered, and nothing else is sent',
   },
   {
     ...journal,
@@ -68,8 +68,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...appender,
     name: 'unheard records are left as they are',
-    find: 'withGroups(unheard, batch) :',
-    replace: 'unheard :',
+    find: 'withGroups(unconfirmed, batch) :',
+    replace: 'unconfirmed :',
     by: 'the records of a batch that took effect without an answer are replaced from memory before other writes',
   },
   {
@@ -82,8 +82,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...appender,
     name: 'an unsettled batch continues after the end',
-    find: 'if (over) throw over',
-    replace: 'if (over && !open) throw over',
+    find: 'if (endReason) throw endReason',
+    replace: 'if (endReason && !open) throw endReason',
     by: 'nothing is sent after the end of the journal, whatever was in flight',
   },
 ]

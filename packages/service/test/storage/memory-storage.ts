@@ -2,7 +2,7 @@ import {
   isSameHead,
   type Appended,
   type Batch,
-  type FoundGroup,
+  type LoadedGroup,
   type History,
   type Loaded,
   type Storage,
@@ -25,14 +25,14 @@ export class MemoryStorage implements Storage {
   /** The group ids of each batch that was appended. */
   readonly handedIn: string[][] = []
   /** The highest number of appends that were in flight at once. */
-  mostUnderWay = 0
+  mostInFlight = 0
   /** Every append waits for this promise. */
   gate: Promise<void> = Promise.resolve()
   /** The number of durable writes. */
   writes = 0
   /** The incarnation of the simulated server. */
   incarnation = 'memory'
-  #underWay = 0
+  #inFlight = 0
   #late: (() => Appended)[] = []
   protected stored: StorageHead = {
     term: 0,
@@ -43,7 +43,7 @@ export class MemoryStorage implements Storage {
     incarnation: 'memory',
     secret: 'secret',
   }
-  protected groups = new Map<string, FoundGroup>()
+  protected groups = new Map<string, LoadedGroup>()
 
   async head(): Promise<StorageHead> {
     return this.stored
@@ -55,10 +55,10 @@ export class MemoryStorage implements Storage {
 
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
     this.handedIn.push(batch.groups.map(({ id }) => id))
-    this.#underWay += 1
-    this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
+    this.#inFlight += 1
+    this.mostInFlight = Math.max(this.mostInFlight, this.#inFlight)
     await this.gate
-    this.#underWay -= 1
+    this.#inFlight -= 1
     const fault = this.faults.shift()
     if (fault === 'late') this.#late.push(() => this.apply(expected, batch))
     const appended = fault === undefined || fault === 'unheard' ? this.apply(expected, batch) : undefined
@@ -66,7 +66,7 @@ export class MemoryStorage implements Storage {
     return appended
   }
 
-  /** Does what a process does that finds no head. */
+  /** Initializes the data, as a process does that finds no head. */
   beginAgain(): void {}
 
   /** Delivers the late appends. */
@@ -102,7 +102,7 @@ export class MemoryStorage implements Storage {
     return { head: this.stored, pages: this.pages([...this.groups.values()]) }
   }
 
-  protected async *pages(groups: readonly FoundGroup[]): AsyncGenerator<readonly FoundGroup[]> {
+  protected async *pages(groups: readonly LoadedGroup[]): AsyncGenerator<readonly LoadedGroup[]> {
     for (let from = 0; from < groups.length; from += pageGroups) yield groups.slice(from, from + pageGroups)
   }
 

@@ -1,8 +1,8 @@
-/** What must hold for every move, whatever the source and the target are. */
+/** The requirements for every move, regardless of the source and the target. */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
 import type { MoveSource, MoveTarget } from '../../src/storage/move-storage.ts'
 import type { moveStorage } from '../../src/storage/move-storage.ts'
-import type { FoundGroup, GroupRecord, Storage, StorageHead } from '../../src/storage/storage.ts'
+import type { LoadedGroup, GroupRecord, Storage, StorageHead } from '../../src/storage/storage.ts'
 import { batchAfter, read } from './data.ts'
 
 interface Closing {
@@ -12,7 +12,7 @@ interface Closing {
 /** A place where data can be stored. */
 export interface Place {
   readonly name: string
-  /** Opens the data as a service does that begins to serve it. */
+  /** Opens the data as a starting service does. */
   serve(): Promise<Storage>
   source(movingTo: string): Promise<MoveSource & Closing>
   target(): Promise<MoveTarget & Closing>
@@ -31,7 +31,7 @@ const lease: GroupRecord = {
   ttl: 5_000,
   at: 1_700_000_000_000,
   meta: '{"zone":"a \\"b\\"","n":[1,2]}',
-  carry: 'seite 7 – ünïcode',
+  checkpoint: 'seite 7 – ünïcode',
   min: 1_000,
   max: 9_000,
   allowed: ['node-1', 'node-2'],
@@ -39,10 +39,10 @@ const lease: GroupRecord = {
 
 interface Content {
   readonly head: StorageHead
-  readonly groups: readonly FoundGroup[]
+  readonly groups: readonly LoadedGroup[]
 }
 
-const byId = (one: FoundGroup, other: FoundGroup) => (one.id < other.id ? -1 : 1)
+const byId = (one: LoadedGroup, other: LoadedGroup) => (one.id < other.id ? -1 : 1)
 
 async function contentOf(place: Place): Promise<Content> {
   const storage = await place.serve()
@@ -78,13 +78,16 @@ async function movedBy(move: typeof moveStorage, from: Place, to: Place, steps: 
   }
 }
 
-/** Compares everything except the name of the place. */
+/** Compares everything except the incarnation, which differs from server to server. */
 function sameData({ head, groups }: Content, before: Content): void {
   deepStrictEqual(groups, before.groups)
   deepStrictEqual({ ...head, incarnation: '' }, { ...before.head, incarnation: '' })
 }
 
-/** Whether a service that is started at this place serves data. At an empty place it would initialize it. */
+/**
+ * Returns whether a service that is started at this place serves data. An empty place does not count, because a service
+ * would initialize it.
+ */
 async function isServed(place: Place, moved?: StorageHead): Promise<boolean> {
   if (moved) {
     const target = await place.target()

@@ -1,6 +1,4 @@
-/**
- * Tests of whether a service still owns its data directory: the rule itself in virtual time, and on a real directory.
- */
+/** Tests whether a service still owns its data directory: the rule itself in virtual time, and on a real directory. */
 import {
   closeSync,
   cpSync,
@@ -14,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { DirectoryLock } from '../../src/storage/directory-lock.ts'
 import { momentOf, Ownership } from '../../src/storage/ownership.ts'
@@ -25,36 +23,36 @@ const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 /** Proofs that end when the test decides. */
 function proofs() {
   const clock = fakeClock()
-  const underWay: (() => void)[] = []
+  const inFlight: (() => void)[] = []
   const ownership = new Ownership({
     clock,
     servedMs: () => clock.monotonicMs(),
     provenAt: momentOf(clock),
-    prove: () => new Promise((resolve) => underWay.push(resolve)),
+    prove: () => new Promise((resolve) => inFlight.push(resolve)),
   })
   ownership.start()
   const succeed = async () => {
-    underWay.shift()?.()
+    inFlight.shift()?.()
     await clock.advance(0)
   }
-  return { clock, ownership, underWay, succeed }
+  return { clock, ownership, inFlight, succeed }
 }
 
 describe('proofs of ownership', () => {
   test('a proof is sent every second, one at a time', async () => {
-    const { clock, underWay, succeed } = proofs()
+    const { clock, inFlight, succeed } = proofs()
     await clock.advance(999)
-    expect(underWay).toHaveLength(0)
+    expect(inFlight).toHaveLength(0)
     await clock.advance(1)
-    expect(underWay).toHaveLength(1)
+    expect(inFlight).toHaveLength(1)
     await clock.advance(3_000)
-    expect(underWay).toHaveLength(1)
+    expect(inFlight).toHaveLength(1)
     await succeed()
     await clock.advance(1_000)
-    expect(underWay).toHaveLength(1)
+    expect(inFlight).toHaveLength(1)
   })
 
-  test('a proof counts from when it was sent, however late its answer is', async () => {
+  test('a proof of ownership counts from the time when it was sent, however late its answer is', async () => {
     const { clock, ownership, succeed } = proofs()
     await clock.advance(1_000)
     await clock.advance(3_500)
@@ -77,7 +75,7 @@ describe('proofs of ownership', () => {
     expect(ownership.isProven()).toBe(true)
   })
 
-  test('a sleep of the machine outdates a proof, and a change of the wall clock does not', async () => {
+  test('a proof of ownership expires while the machine sleeps, but not when the wall clock changes', async () => {
     const { clock, ownership } = proofs()
     await clock.advance(500)
     clock.setWall(clock.wallMs() + 86_400_000)
@@ -92,15 +90,15 @@ describe('proofs of ownership', () => {
 })
 
 test('no proof is sent after stop, not even for callers that wait for one', async () => {
-  const { clock, ownership, underWay, succeed } = proofs()
+  const { clock, ownership, inFlight, succeed } = proofs()
   await clock.advance(7_000)
   // The proof in flight was sent too early, so another one is needed.
-  const refused = expect(ownership.soon()).rejects.toMatchObject(unavailable)
+  const refused = expect(ownership.waitUntilProven()).rejects.toMatchObject(unavailable)
   const stopped = ownership.stop()
   await succeed()
   await Promise.all([stopped, refused])
-  await expect(ownership.prove()).rejects.toMatchObject(unavailable)
-  expect(underWay).toHaveLength(0)
+  await expect(ownership.verify()).rejects.toMatchObject(unavailable)
+  expect(inFlight).toHaveLength(0)
 })
 
 describe('loss of the data directory', () => {
@@ -171,7 +169,7 @@ describe('loss of the data directory', () => {
     await expect(scene.campaign('b', { groupId: 'new' })).rejects.toMatchObject(unavailable)
   })
 
-  test('the last proof lasts less than 5 s when the directory does not answer', async () => {
+  test('the last proof of ownership expires after less than 5 s when the directory does not answer', async () => {
     const clock = fakeClock()
     const ownership = new Ownership({
       clock,
@@ -179,7 +177,7 @@ describe('loss of the data directory', () => {
       provenAt: momentOf(clock),
       prove: () => Promise.reject(new Error('EIO')),
     })
-    await ownership.prove().catch(() => {})
+    await ownership.verify().catch(() => {})
     await clock.advance(4_800)
     expect(ownership.isProven()).toBe(true)
     await clock.advance(200)
@@ -210,7 +208,7 @@ describe('start on an existing directory', () => {
   })
 })
 
-test('a stall counts against a proof, and the renewal that waited is confirmed after a new proof', async () => {
+test('a renewal after a long stall is confirmed only after a new proof of ownership', async () => {
   let stalledMs = 0
   const clock = fakeClock()
   const scene = await open({ clock: { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs } })
@@ -227,7 +225,7 @@ test('a stall counts against a proof, and the renewal that waited is confirmed a
   await expect(scene.state.renew(renewal)).rejects.toMatchObject(unavailable)
 })
 
-test('a proof in flight does not undo the signature of another process', async () => {
+test('a proof in flight does not overwrite the signature of another process in the lock file', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-signed-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   const lock = await DirectoryLock.take(directory)

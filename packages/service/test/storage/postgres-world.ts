@@ -1,16 +1,16 @@
 import { rejects } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Client, type Pool } from 'pg'
-import { openPostgresStatements, type PostgresStatements } from 'tenure/stores/postgres'
+import { openPostgresStatements, type PostgresStatements } from 'tenure/internal/postgres'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import type { PostgresServer } from '../../src/storage/postgres-server.ts'
+import { systemClock } from '../../src/common/clock.ts'
+import type { PostgresStorageServer } from '../../src/storage/postgres-server.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { Fault, StorageWorld } from './conformance.ts'
 
 /** The storage modules, or those of a mutant. */
 export interface PostgresStorages {
-  readonly PostgresServer: typeof PostgresServer
+  readonly PostgresStorageServer: typeof PostgresStorageServer
   readonly ServerStorage: Pick<typeof ServerStorage, 'open'>
 }
 
@@ -26,13 +26,13 @@ export async function openPostgres(
   connect = openPostgresStatements,
 ): Promise<ServerStorage> {
   const statements = await connect(new URL(`${url}?table=${table}`), {}, systemClock)
-  const server = new storages.PostgresServer(through(statements))
+  const server = new storages.PostgresStorageServer(through(statements))
   const storage = await storages.ServerStorage.open({ server, newId: randomUUID })
   onTestFinished(() => storage.close())
   return storage
 }
 
-/** Lets writing statements be lost, late, or unanswered. A transaction is never torn. */
+/** Wraps statements so that writes can be lost, delayed, or left unanswered. A transaction is never torn. */
 function failing(statements: PostgresStatements) {
   const late: (() => Promise<unknown>)[] = []
   const network = { fault: undefined as Fault | undefined }

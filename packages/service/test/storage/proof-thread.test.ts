@@ -25,7 +25,7 @@ function scene() {
   return { thread, proof, path, folder }
 }
 
-test('a proof does not wait for other work of the process', async () => {
+test('a proof of ownership does not wait for other work of the process', async () => {
   const { thread, proof } = scene()
   await thread.prove(proof)
   let isDone = false
@@ -40,7 +40,7 @@ test('a proof does not wait for other work of the process', async () => {
   await Promise.all(others)
 })
 
-test('a proof reports that another process has signed', async () => {
+test('a proof of ownership reports that another process has signed the lock file', async () => {
   const { thread, proof } = scene()
   const theirs = { ...proof, mark: { at: 0, text: 'mine' } }
   expect(await thread.prove(theirs)).toEqual({ result: 'taken over' })

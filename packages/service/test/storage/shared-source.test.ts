@@ -2,7 +2,7 @@
 import { AssertionError, equal, match } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Elector, memoryStore, type LeaseStore } from 'tenure'
-import { fakeClock } from 'tenure/testing'
+import { fakeClock } from '@tenure/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadMutant, type Mutation } from '../../../../test/mutants/mutant.ts'
 import { activeStore } from '../../src/storage/active-store.ts'
@@ -42,6 +42,14 @@ class GatedServer implements StorageServer {
 
   async page(): Promise<GroupPage> {
     return { head: this.#head, groups: [] }
+  }
+
+  async groups(): Promise<GroupPage> {
+    return this.page()
+  }
+
+  async batches(): Promise<[]> {
+    return []
   }
 
   async check(): Promise<void> {}
@@ -92,7 +100,7 @@ async function checkLateMark(parts: { readonly SharedSource: typeof SharedSource
   await clock.advance(60_000)
   equal(replica.isLeader(), true)
   openGate()
-  match(await outcome, /^Another replica became active meanwhile/)
+  match(await outcome, /^Another replica became active in the meantime/)
 }
 
 test('a move stops when a replica became active before the source was marked', () => checkLateMark({ SharedSource }))

@@ -43,7 +43,7 @@ export class EventStreamParser {
   }
 
   #dispatch(): Told[] {
-    // A block without data sets the id too.
+    // A block without data also sets the id.
     this.lastEventId = this.#idBuffer
     if (this.#data.length === 0) return []
     const data = JSON.parse(this.#data.join('\n')) as Told['data']
@@ -78,7 +78,7 @@ export class EventSource {
     }
   }
 
-  /** Breaks the connection, as a failing network would. It reconnects afterwards. */
+  /** Breaks the connection, as a failing network would. The client reconnects afterwards. */
   break(): void {
     this.#request?.destroy()
   }
@@ -109,7 +109,7 @@ export class EventSource {
     const { parser } = this
     response.setEncoding('utf8')
     response.on('data', (chunk: string) => {
-      // Ignore data that still arrives on a connection that was given up.
+      // Ignore data that still arrives on an abandoned connection.
       if (parser !== this.parser) return
       this.told.push(...parser.parse(chunk))
       for (const changed of this.#changed) changed()

@@ -1,4 +1,4 @@
-/** A watcher that resumes receives metadata that still exists. */
+/** Tests that a watcher that resumes receives the metadata that still exists. */
 import { expect, onTestFinished, test } from 'vitest'
 import { ask } from '../auth/service.ts'
 import { serve } from '../served.ts'

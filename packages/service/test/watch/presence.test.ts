@@ -8,7 +8,7 @@ async function standby(scene: Scene, nodeId = 'b') {
 }
 const standbys = async (scene: Scene) => (await scene.state.group('jobs')).standbys
 
-/** Lets minutes pass while the leader renews. */
+/** Advances time by minutes while the leader renews. */
 async function minutes(scene: Scene, count: number): Promise<void> {
   for (let second = 0; second < count * 60; second += 4) {
     await pass(scene, 4_000)
@@ -16,7 +16,7 @@ async function minutes(scene: Scene, count: number): Promise<void> {
   }
 }
 
-test('a standby that its watch names is live while the watch is open, and for a short time after', async () => {
+test('a standby is live while a watch that names it is open, and for a short time after', async () => {
   const scene = await open()
   const presence = new Presence(scene.state, scene.clock)
   await scene.campaign('a')
@@ -55,7 +55,7 @@ test('a waiting campaign is a live standby until its client disconnects', async 
   expect(await standbys(scene)).toBe(0)
 })
 
-test('a polling candidate is live until its next poll is due, and one with a heartbeat for half a minute', async () => {
+test('a polling candidate is live until its next poll is due, and one that sends heartbeats is live for half a minute', async () => {
   const scene = await open({ policy: { minTtlMs: 1_000, maxTtlMs: 3_600_000 }, memberTtlMs: 600_000 })
   await scene.campaign('a', { ttlMs: 120_000 })
   await scene.campaign('b')
@@ -63,7 +63,7 @@ test('a polling candidate is live until its next poll is due, and one with a hea
   expect(await standbys(scene)).toBe(2)
   await pass(scene, 30_000)
   expect(await standby(scene, 'c')).toMatchObject({ role: 'candidate', live: false })
-  // The response told it to retry in 120 s.
+  // The response asked the candidate to retry in 120 s.
   expect(await standby(scene, 'b')).toMatchObject({ live: true })
   await scene.state.renew({ ...held(1), extendByMs: 300_000 })
   await pass(scene, 120_000)
@@ -86,7 +86,7 @@ test('a leader, a leader that crashed, and a node that is not allowed are not li
   expect(await standby(scene, 'b')).toMatchObject({ role: 'allowed', live: false })
   expect(await standby(scene, 'stranger')).toBeUndefined()
   expect(await standbys(scene)).toBe(0)
-  // The node had lost a campaign before and was told to retry much later.
+  // The node had lost a campaign before, and its response asked it to retry much later.
   const crashed = await open()
   await crashed.campaign('b', { ttlMs: 60_000 })
   await crashed.campaign('a')
@@ -99,7 +99,7 @@ test('a leader, a leader that crashed, and a node that is not allowed are not li
 
 test('the metrics of a group count its live standbys', async () => {
   const scene = await open({ metricsGroups: ['jobs', 'none'] })
-  const figures = () => scene.state.figures()?.shown.map(({ groupId, standbys: count }) => `${groupId} ${count}`)
+  const figures = () => scene.state.groupMetrics()?.shown.map(({ groupId, standbys: count }) => `${groupId} ${count}`)
   expect(figures()).toEqual(['jobs 0', 'none 0'])
   await scene.campaign('a')
   await scene.campaign('b')
@@ -114,7 +114,7 @@ test('presence keeps reporting a watch after a report failed', async () => {
   let fails = true
   const presence = new Presence(
     {
-      present(open) {
+      reportWatches(open) {
         told.push(open.length)
         if (fails) throw new Error('nobody is active')
       },

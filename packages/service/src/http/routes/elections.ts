@@ -1,25 +1,25 @@
 /** Campaign, renew, resign, leader. */
 import { setMaxListeners } from 'node:events'
-import { mayAct, mayAdminister, mayRead, validForMs } from '../../auth/access.ts'
-import { checkCarry, checkGroupId, checkNodeId, metadataText } from '../../checks.ts'
-import { ServiceError } from '../../errors.ts'
-import type { HolderClaim, GroupStanding } from '../../groups/groups.ts'
-import { whileHere } from '../connections.ts'
-import { GroupParams } from '../schemas/common.ts'
-import * as schema from '../schemas/elections.ts'
-import { bodyFailures } from '../schemas/failures.ts'
+import { checkMayAct, checkAdmin, checkMayRead, validForMs } from '../../auth/access.ts'
+import { checkCheckpoint, checkGroupId, checkNodeId, metadataText } from '../../common/checks.ts'
+import { ServiceError } from '../../common/errors.ts'
+import type { HolderClaim, GroupState } from '../../groups/port.ts'
+import { whileConnected } from '../connections.ts'
+import { GroupParams } from '../../schemas/common.ts'
+import * as schema from '../../schemas/elections.ts'
+import { bodyFailures } from '../../schemas/failures.ts'
 import type { App, Service } from '../service.ts'
-import { leaderOf, leadershipOf } from '../views.ts'
+import { leaderOf, leadershipOf } from '../../schemas/views.ts'
 
 const config = { takesPart: true, failures: [404, 409, ...bodyFailures] }
 /**
- * For a campaign that loses although there is no leader: another one was ahead of it in the queue, or it may not have
- * this term at all.
+ * The wait for a campaign that loses although there is no leader: another campaign was ahead of it in the queue, or it
+ * is not allowed to get this term.
  */
 const soonMs = 100
 /** The signal of campaigns that do not wait. */
 const here = new AbortController().signal
-// Every campaign that is forwarded to the active replica listens to it while in flight.
+// Every campaign that is forwarded to the active replica listens to this signal while in flight.
 setMaxListeners(0, here)
 
 function campaignRoute(app: App, service: Service): void {
@@ -42,7 +42,9 @@ function campaignRoute(app: App, service: Service): void {
     async (request) => {
       const { group_id: groupId } = request.params
       const { body } = request
-      mayAct(request.identity, groupId, body.node_id)
+      checkMayAct(request.identity, groupId, body.node_id)
+      // This is the boundary to clients. The schema has checked types and lengths, and these functions check what a
+      // schema cannot express. No later code checks the content of a claim again.
       checkNodeId(body.node_id)
       checkGroupId(groupId, body.group_id)
       const { metadata = {}, instance_start_uuid, request_id, attempt } = body
@@ -59,15 +61,15 @@ function campaignRoute(app: App, service: Service): void {
         byAdministrator: request.identity.admin,
         // A campaign must not win with a credential that expired while it waited.
         waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
-        mark: body.mark,
+        writeId: body.write_id,
         subject: limits.countsGroups ? limits.subjectOf(request) : undefined,
       }
-      const groups = state.as(limits.callerOf(request))
+      const groups = state.forCaller(limits.callerOf(request))
       const run = (signal: AbortSignal) => groups.campaign(claim, signal)
       const waits = claim.waitMs > 0
-      const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
+      const verdict = await (waits ? limits.waiting(request, () => whileConnected(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
-      if (verdict.granted) limits.causes(request, hub.watchersOf(groupId))
+      if (verdict.granted) limits.chargeChange(request, hub.watchersOf(groupId))
       const { retry_after_ms = soonMs, ...leadership } = leadershipOf(verdict, clock.wallMs())
       if (verdict.granted) return { is_leader: true, ...leadership, cluster_id }
       const lost = { is_leader: false, ...leadership, retry_after_ms, cluster_id }
@@ -97,12 +99,12 @@ function renewRoute(app: App, { state, clock, metrics, limits }: Service): void 
       },
       config,
     },
-    // Without a promise if none is needed, because most requests are renewals.
+    // Returns without a promise if none is needed, because most requests are renewals.
     (request) => {
       const { group_id: groupId } = request.params
       const { body } = request
-      mayAct(request.identity, groupId, body.node_id)
-      const answer = (verdict: GroupStanding) => {
+      checkMayAct(request.identity, groupId, body.node_id)
+      const answer = (verdict: GroupState) => {
         metrics.renewals(verdict.granted, 1)
         const { refusal } = verdict
         if (refusal) throw new ServiceError(refusal.code, refusal.message, refusal)
@@ -110,11 +112,11 @@ function renewRoute(app: App, { state, clock, metrics, limits }: Service): void 
         if (!verdict.granted || !verdict.lease) throw notLeader(verdict, groupId, wallMs)
         return { ok: true as const, leader: leaderOf(verdict.lease, wallMs), cluster_id }
       }
-      const { extend_by_ms: extendByMs, carry } = body
-      if (carry !== undefined) checkCarry(carry)
+      const { extend_by_ms: extendByMs, checkpoint } = body
+      if (checkpoint !== undefined) checkCheckpoint(checkpoint)
       const caller = limits.callerOf(request)
       const { subject } = caller
-      const verdict = state.as(caller).renew({ ...heldOf(groupId, body), extendByMs, carry, subject })
+      const verdict = state.forCaller(caller).renew({ ...heldOf(groupId, body), extendByMs, checkpoint, subject })
       return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
     },
   )
@@ -138,13 +140,17 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
     async (request) => {
       const { group_id: groupId } = request.params
       const { body } = request
-      if (body.force) mayAdminister(request.identity)
-      else mayAct(request.identity, groupId, body.node_id)
-      const held = heldOf(groupId, body)
-      const groups = state.as(limits.callerOf(request))
-      const verdict = await (body.force ? groups.depose(held) : groups.resign(held))
+      if (body.force) checkAdmin(request.identity)
+      else checkMayAct(request.identity, groupId, body.node_id)
+      const { successor } = body
+      if (successor !== undefined && successor === body.node_id) {
+        throw new ServiceError('INVALID_REQUEST', 'successor must name another node than node_id, which resigns.')
+      }
+      const held = { ...heldOf(groupId, body), successor }
+      const groups = state.forCaller(limits.callerOf(request))
+      const verdict = await (body.force ? groups.forceResign(held) : groups.resign(held))
       if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
-      limits.causes(request, hub.watchersOf(groupId))
+      limits.chargeChange(request, hub.watchersOf(groupId))
       const leader = verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }
       return { ok: true as const, ...leader, cluster_id: state.clusterId }
     },
@@ -166,8 +172,8 @@ function leaderRoute(app: App, { state, clock, limits }: Service): void {
       config: { failures: [404] },
     },
     async (request) => {
-      mayRead(request.identity, request.params.group_id)
-      const verdict = await state.as(limits.callerOf(request)).leader(request.params.group_id)
+      checkMayRead(request.identity, request.params.group_id)
+      const verdict = await state.forCaller(limits.callerOf(request)).leader(request.params.group_id)
       return { ...leadershipOf(verdict, clock.wallMs()), cluster_id: state.clusterId }
     },
   )
@@ -181,24 +187,27 @@ function candidacyOf(instance: string | undefined, request: string | undefined):
 
 function heldOf(groupId: string, body: schema.ResignRequest): HolderClaim {
   checkGroupId(groupId, body.group_id)
-  const { node_id: nodeId, term, attempt, instance_start_uuid: instance, version, mark } = body
-  return { groupId, nodeId, term, attempt, instance, version, mark }
+  const { node_id: nodeId, term, attempt, instance_start_uuid: instance, version, write_id: writeId } = body
+  return { groupId, nodeId, term, attempt, instance, version, writeId }
 }
 
-function notLeader(verdict: GroupStanding, groupId: string, wallMs: number): ServiceError {
+function notLeader(verdict: GroupState, groupId: string, wallMs: number): ServiceError {
   const { leader, ...rest } = leadershipOf(verdict, wallMs)
   const text = `This node does not lead group "${groupId}" in this term.`
   return new ServiceError('NOT_LEADER', text, { details: { current_leader: leader, ...rest } })
 }
 
-function conflictText(groupId: string, nodeId: string, standing: GroupStanding): string {
+function conflictText(groupId: string, nodeId: string, standing: GroupState): string {
   const { lease } = standing
   if (!lease || lease.ended) return `Group "${groupId}" has no leader, but this campaign may not lead it now.`
   return leadsAlready(groupId, nodeId, standing) ?? `Another node leads group "${groupId}".`
 }
 
-/** Returns what a node can do that lost to itself: to another start of it, or to a campaign that it did not name. */
-function leadsAlready(groupId: string, nodeId: string, { lease }: GroupStanding): string | undefined {
+/**
+ * Returns advice for a node that lost to itself, either to another start of the same node or to a campaign that it sent
+ * without an id.
+ */
+function leadsAlready(groupId: string, nodeId: string, { lease }: GroupState): string | undefined {
   if (!lease || lease.ended || lease.nodeId !== nodeId) return undefined
   const already = `Node "${nodeId}" already leads group "${groupId}", from another campaign.`
   const advice = `Renew that lease with term ${lease.term}, resign it first, or wait until it ends.`

@@ -1,20 +1,20 @@
 /** Groups, their policies, and their members. */
 import type { Static } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
-import { canRead, mayAct, mayAdminister, mayRead } from '../../auth/access.ts'
-import { keysFrom, Seal } from '../../auth/seal.ts'
-import { checkGroupId, checkNodeId, metadataText } from '../../checks.ts'
-import { noMetadata } from '../../groups/group.ts'
-import { Pace } from '../../clock.ts'
-import { ServiceError } from '../../errors.ts'
-import type { Definition, GroupView, MemberView, Policy } from '../../groups/groups.ts'
+import { canRead, checkMayAct, checkAdmin, checkMayRead } from '../../auth/access.ts'
+import { deriveKeys, Seal } from '../../common/seal.ts'
+import { checkGroupId, checkNodeId, metadataText } from '../../common/checks.ts'
+import { noMetadata } from '../../groups/in-memory-group.ts'
+import { TimeSlice } from '../../common/clock.ts'
+import { ServiceError } from '../../common/errors.ts'
+import type { Definition, GroupView, MemberView, Policy } from '../../groups/port.ts'
 import { isAllowed } from '../../groups/rules.ts'
 import { countUnread } from '../connections.ts'
-import { GroupParams, Ok } from '../schemas/common.ts'
-import { bodyFailures } from '../schemas/failures.ts'
-import * as schema from '../schemas/groups.ts'
+import { GroupParams, Ok } from '../../schemas/common.ts'
+import { bodyFailures } from '../../schemas/failures.ts'
+import * as schema from '../../schemas/groups.ts'
 import type { App, Service } from '../service.ts'
-import { leaderOf } from '../views.ts'
+import { leaderOf } from '../../schemas/views.ts'
 
 const response = { 200: schema.DefinedAnswer, 201: schema.DefinedAnswer }
 
@@ -33,7 +33,7 @@ function createGroupRoute(app: App, service: Service): void {
       config: { failures: [409, ...bodyFailures] },
     },
     async (request, reply) => {
-      mayAdminister(request.identity)
+      checkAdmin(request.identity)
       const { group_id: groupId, ...definition } = request.body
       const { status, answer } = await define(groupsOf(service, request), groupId, definition, { replace: false })
       return reply.code(status).send(answer)
@@ -58,7 +58,7 @@ function putGroupRoute(app: App, service: Service): void {
       config: { failures: [404, ...bodyFailures] },
     },
     async (request, reply) => {
-      mayAdminister(request.identity)
+      checkAdmin(request.identity)
       const { status, answer } = await define(groupsOf(service, request), request.params.group_id, request.body, {
         replace: true,
       })
@@ -67,10 +67,10 @@ function putGroupRoute(app: App, service: Service): void {
   )
 }
 
-/** Returns the same, with the groups as this caller asks for them. */
+/** Returns a copy of the service whose calls to the groups are made for this caller. */
 function groupsOf(service: Service, request: FastifyRequest): Pick<Service, 'state' | 'clock' | 'policy'> {
   const { state, limits, clock, policy } = service
-  return { state: state.as(limits.callerOf(request)), clock, policy }
+  return { state: state.forCaller(limits.callerOf(request)), clock, policy }
 }
 
 async function define(
@@ -88,12 +88,12 @@ async function define(
   return { status: done === 'created' ? (201 as const) : (200 as const), answer }
 }
 
-/** No group id begins with it. */
+/** No group id begins with this character. */
 const sealMark = '~'
 const longestGroupId = 128
 
 function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }: Service): void {
-  const seal = new Seal(keysFrom(secret, 'pages'), longestGroupId)
+  const seal = new Seal(deriveKeys(secret, 'pages'), longestGroupId)
   const placeOf = (after: string) => (after.startsWith(sealMark) ? seal.open(after.slice(sealMark.length)) : after)
   app.get(
     '/v1/groups',
@@ -114,22 +114,22 @@ function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }
       limits.groups(request, Number(limit))
       const after = request.query.after === undefined ? undefined : placeOf(request.query.after)
       if (request.query.after !== undefined && after === undefined) {
-        throw new ServiceError('INVALID_REQUEST', 'after is not from this service. Start again without it.')
+        throw new ServiceError('INVALID_REQUEST', '"after" is not from this service. Start again without it.')
       }
-      // A caller that could begin anywhere could find out what comes after that position.
-      if (after !== undefined && after === request.query.after) mayRead(identity, after)
+      // A caller that could begin at any position could find out which group comes after it.
+      if (after !== undefined && after === request.query.after) checkMayRead(identity, after)
       const sought = search.toLowerCase()
       const isShown = (groupId: string) => groupId.toLowerCase().includes(sought) && canRead(identity, groupId)
-      const asked = state.as(limits.callerOf(request))
+      const asked = state.forCaller(limits.callerOf(request))
       const { groups, next, passedOver } = await asked.groups({ after, limit: Number(limit), isShown })
-      limits.passedOver(request, passedOver)
+      limits.chargeSkipped(request, passedOver)
       const seesAll = identity.reader || identity.admin
       // Callers that see only some of the groups learn nothing about the others, not even how many there are.
       const total = seesAll && sought === '' ? Math.max(0, (await asked.count()) - revocations.count) : undefined
       return {
         ...(total !== undefined && { total }),
         groups: groups.map((group) => viewOf(group, clock.wallMs())),
-        // A page can end at a group that the caller may not read. Then its id must not be shown either.
+        // A page can end at a group that the caller may not read. In that case, its id must not be shown either.
         next: next === undefined ? null : seesAll ? next : sealMark + seal.close(next),
       }
     },
@@ -151,7 +151,7 @@ function groupRoute(app: App, service: Service): void {
       config: { failures: [404] },
     },
     async (request) => {
-      mayRead(request.identity, request.params.group_id)
+      checkMayRead(request.identity, request.params.group_id)
       const { state, clock } = groupsOf(service, request)
       return { ok: true as const, group: viewOf(await state.group(request.params.group_id), clock.wallMs()) }
     },
@@ -174,9 +174,9 @@ function deleteGroupRoute(app: App, { state, limits }: Service): void {
       config: { failures: [404, 409] },
     },
     async (request) => {
-      mayAdminister(request.identity)
+      checkAdmin(request.identity)
       await state
-        .as(limits.callerOf(request))
+        .forCaller(limits.callerOf(request))
         .remove(request.params.group_id, { force: request.query.force === 'true' })
       return { ok: true as const }
     },
@@ -201,10 +201,10 @@ function heartbeatRoute(app: App, { state, limits }: Service): void {
     async (request) => {
       const { group_id: groupId } = request.params
       const { node_id: nodeId, metadata = {}, instance_start_uuid: instance } = request.body
-      mayAct(request.identity, groupId, nodeId)
+      checkMayAct(request.identity, groupId, nodeId)
       checkNodeId(nodeId)
       checkGroupId(groupId, request.body.group_id)
-      const groups = state.as(limits.callerOf(request))
+      const groups = state.forCaller(limits.callerOf(request))
       await groups.heartbeat(groupId, nodeId, metadataText(metadata), instance)
       return { ok: true as const }
     },
@@ -231,18 +231,18 @@ function membersRoute(app: App, { state, limits }: Service): void {
       config: { failures: [404] },
     },
     async (request, reply) => {
-      mayRead(request.identity, request.params.group_id)
-      const members = await state.as(limits.callerOf(request)).members(request.params.group_id)
-      limits.making(
+      checkMayRead(request.identity, request.params.group_id)
+      const members = await state.forCaller(limits.callerOf(request)).members(request.params.group_id)
+      limits.chargeResponse(
         request,
         members.reduce((sum, { nodeId, metadata }) => sum + memberBytes + nodeId.length + metadata.length, 0),
       )
-      // One by one: the metadata of all members as objects would take a hundred megabytes.
+      // Converts one member at a time: the metadata of all members as objects would take a hundred megabytes.
       const texts: string[] = []
-      const pace = new Pace()
+      const timeSlice = new TimeSlice()
       for (const member of members) {
         texts.push(memberJson(member))
-        if (texts.length % membersPerLook === 0 && pace.isOver) await pace.pause()
+        if (texts.length % membersPerLook === 0 && timeSlice.isOver) await timeSlice.pause()
       }
       const answer = `{"members":[${texts.join()}]}`
       return reply.type('application/json; charset=utf-8').send(answer as never)
@@ -276,7 +276,8 @@ function viewOf(group: GroupView, wallMs: number) {
     explicit: group.explicit,
     highest_term: group.highestTerm,
     leader: lease && !lease.ended ? leaderOf(lease, wallMs) : null,
-    // Without its metadata: many groups have no leader, and a page of them should stay small.
+    // Leaves out the metadata of a lease that has ended. Many groups have no leader, and a page that lists them should
+    // stay small.
     ...(lease?.ended && { previous_leader: leaderOf({ ...lease, metadata: noMetadata }, wallMs) }),
     candidates: group.candidates,
     standbys: group.standbys,

@@ -1,10 +1,10 @@
 /** Routes for operators: health, readiness, metrics, replicas, tokens. */
 import { Type } from '@sinclair/typebox'
-import { mayAdminister, mayReadAll } from '../../auth/access.ts'
-import type { ActiveView, FollowerView } from '../../operation/replicas.ts'
-import { Ok } from '../schemas/common.ts'
-import { bodyFailures } from '../schemas/failures.ts'
-import { IdentityAnswer, ReplicasAnswer, RevokeBody } from '../schemas/operations.ts'
+import { checkAdmin, checkMayReadAll } from '../../auth/access.ts'
+import type { ActiveView, FollowerView } from '../../replication/replica-views.ts'
+import { Ok } from '../../schemas/common.ts'
+import { bodyFailures } from '../../schemas/failures.ts'
+import { IdentityAnswer, ReplicasAnswer, RevokeBody } from '../../schemas/operations.ts'
 import type { App, Service } from '../service.ts'
 
 function healthRoute(app: App): void {
@@ -33,7 +33,7 @@ function readyRoute(app: App, { readiness }: Service): void {
         tags: ['operation'],
         summary: 'Readiness check',
         description:
-          'Succeeds if the service owns its data and grants can be made durable. Checked at most once a second.',
+          'Succeeds if the service owns its data and grants can be made durable, and a replica has read the groups. Checked at most once a second.',
         security: [],
         response: { 200: Ok },
       },
@@ -61,7 +61,7 @@ function metricsRoute(app: App, { metrics }: Service): void {
       },
     },
     async (request, reply) => {
-      mayReadAll(request.identity)
+      checkMayReadAll(request.identity)
       void reply.type('text/plain; version=0.0.4; charset=utf-8')
       return metrics.text()
     },
@@ -69,7 +69,7 @@ function metricsRoute(app: App, { metrics }: Service): void {
 }
 
 function documentRoute(app: App, { limits }: Service): void {
-  /** The document is the same for all callers, for as long as the service runs. */
+  /** The document is the same for all callers while the service runs. */
   let bytes: Buffer | undefined
   app.get(
     '/openapi.json',
@@ -86,7 +86,7 @@ function documentRoute(app: App, { limits }: Service): void {
     },
     async (request, reply) => {
       bytes ??= Buffer.from(JSON.stringify(app.swagger()))
-      limits.making(request, bytes.length)
+      limits.chargeResponse(request, bytes.length)
       return reply.type('application/json; charset=utf-8').send(bytes)
     },
   )
@@ -106,7 +106,7 @@ function replicasRoute(app: App, { state, replicas, storageHealth }: Service): v
       },
     },
     async (request) => {
-      mayReadAll(request.identity)
+      checkMayReadAll(request.identity)
       const [{ active, followers }, healthy] = await Promise.all([replicas.view(), storageHealth.isHealthy()])
       return {
         cluster_id: state.clusterId,
@@ -136,7 +136,7 @@ function revokeRoute(app: App, { revocations, logger }: Service): void {
       config: { failures: bodyFailures },
     },
     async (request) => {
-      mayAdminister(request.identity)
+      checkAdmin(request.identity)
       const { token_id } = request.body
       await revocations.revoke(token_id)
       logger.warn({ token_id, by: request.identity.subject }, 'a token was revoked')
@@ -176,7 +176,7 @@ function identityRoute(app: App): void {
         tags: ['operation'],
         summary: 'The identity of the caller',
         description:
-          'Who the caller is, and what it may do besides taking part in groups. Without authentication, every caller may do everything.',
+          'The name of the caller, and what it may do besides taking part in groups. Without authentication, every caller may do everything.',
         response: { 200: IdentityAnswer },
       },
     },

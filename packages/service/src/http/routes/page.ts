@@ -1,7 +1,7 @@
-/** The page for people, at `/`. It needs no authentication, but the data that it loads does. */
+/** The web page, at `/`. It needs no authentication, but the data that it loads does. */
 import { filesPath, pageFile, pageOrText, type Sent } from '@tenure/page/server/static-page'
 import type { FastifyReply } from 'fastify'
-import { ServiceError } from '../../errors.ts'
+import { ServiceError } from '../../common/errors.ts'
 import type { App } from '../service.ts'
 
 const text = `Tenure, the election service. In a browser this is a page that shows the elections.

@@ -1,17 +1,17 @@
-import { mayRead } from '../../auth/access.ts'
-import { ServiceError } from '../../errors.ts'
-import { watch } from '../../watch/watch.ts'
+import { checkMayRead } from '../../auth/access.ts'
+import { ServiceError } from '../../common/errors.ts'
+import { handleWatch } from '../watch/watch-handler.ts'
 import { countUnread } from '../connections.ts'
-import { GroupParams } from '../schemas/common.ts'
-import * as schema from '../schemas/watch.ts'
+import { GroupParams } from '../../schemas/common.ts'
+import * as schema from '../../schemas/watch.ts'
 import type { App, Service } from '../service.ts'
-import { changeOf } from '../views.ts'
+import { changeOf } from '../../schemas/views.ts'
 
 function watchRoute(app: App, service: Service): void {
   app.get(
     '/v1/groups/:group_id/watch',
     {
-      // A HEAD request would hold a stream without a body for nothing.
+      // A HEAD request would keep a stream open without ever sending a body.
       exposeHeadRoute: false,
       onSend: countUnread(service.limits),
       schema: {
@@ -28,7 +28,7 @@ function watchRoute(app: App, service: Service): void {
     },
     (request, reply) =>
       service.limits.watching(request, 1, () =>
-        watch(service, request, reply, [request.params.group_id], request.query),
+        handleWatch(service, request, reply, [request.params.group_id], request.query),
       ),
   )
 }
@@ -53,15 +53,15 @@ function watchManyRoute(app: App, service: Service): void {
       const groups = groupsOf(request.query)
       service.limits.groups(request, groups.length)
       return service.limits.watching(request, groups.length, () =>
-        watch(service, request, reply, groups, request.query),
+        handleWatch(service, request, reply, groups, request.query),
       )
     },
   )
 }
 
 /**
- * The price, in requests, of searching all kept changes. It is constant, because the price must not reveal how much
- * happens in groups of others.
+ * The price, in requests, of searching all kept changes. It is constant, because the price must not reveal how busy
+ * other callers' groups are.
  */
 const changesPrice = 16
 
@@ -75,7 +75,7 @@ function changesRoute(app: App, { hub, limits }: Service): void {
         tags: ['groups'],
         summary: 'List the last changes of some groups',
         description:
-          'The changes that this replica has in memory since its start, at most the newest 16384 of all groups. For people: use a watch to follow changes.',
+          'The changes that this replica has in memory since its start, at most the newest 16384 of all groups. For display only. Use a watch to follow changes.',
         querystring: schema.ChangesQuery,
         response: { 200: schema.ChangesAnswer },
       },
@@ -83,7 +83,7 @@ function changesRoute(app: App, { hub, limits }: Service): void {
     async (request) => {
       const groups = groupsOf(request.query)
       limits.work(limits.subjectOf(request), Math.max(changesPrice, Math.ceil(groups.length / 10)), 1)
-      for (const group of groups) mayRead(request.identity, group)
+      for (const group of groups) checkMayRead(request.identity, group)
       const kept = hub.feed.newest(new Set(groups), Number(request.query.limit ?? '100'))
       return { changes: kept.map(({ change }) => changeOf(change)) }
     },
@@ -92,8 +92,8 @@ function changesRoute(app: App, { hub, limits }: Service): void {
 
 function groupsOf({ groups }: { readonly groups: string }): string[] {
   const all = [...new Set(groups.split(','))]
-  if (all.length <= schema.mostWatched) return all
-  throw new ServiceError('INVALID_REQUEST', `groups must have at most ${schema.mostWatched} ids.`)
+  if (all.length <= schema.maxWatched) return all
+  throw new ServiceError('INVALID_REQUEST', `groups must have at most ${schema.maxWatched} ids.`)
 }
 
 export const watchRoutes = [watchRoute, watchManyRoute, changesRoute]

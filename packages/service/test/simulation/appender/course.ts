@@ -1,8 +1,8 @@
 /** Checks each transition, and counts what occurred over all transitions. */
-import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
-import type { AppenderFault, Kept, Reign, Scene, Setup, Swap } from './scene.ts'
+import { isSameHead, type StoredGroup, type StorageHead } from '../../../src/storage/storage.ts'
+import type { AppenderFault, Kept, ActiveTerm, Scene, Setup, Swap } from './scene.ts'
 
-/** What the model checking has covered. */
+/** The coverage of the model checker. */
 export interface AppenderCounts {
   /** Writes and swaps of the head that were reported as durable. */
   done: number
@@ -10,7 +10,7 @@ export interface AppenderCounts {
   unknown: number
   /** Replicas that another one has fenced. */
   fenced: number
-  /** Batches that replace unheard records. */
+  /** Batches that replace records of failed writers. */
   replaced: number
   readonly faults: { [Kind in AppenderFault]?: number }
 }
@@ -38,18 +38,18 @@ export class Course {
     this.counts.faults[kind] = (this.counts.faults[kind] ?? 0) + 1
   }
 
-  /** W1: what is loaded is durable. */
-  loads({ shown, confirmed }: Scene, { term }: Reign): void {
-    if (shown !== confirmed) this.#violate('W1', `term ${term} loads what a failover loses`)
+  /** W1: all loaded records are durable. */
+  loads({ shown, confirmed }: Scene, { term }: ActiveTerm): void {
+    if (shown !== confirmed) this.#violate('W1', `term ${term} loads records that a failover loses`)
   }
 
   /** W1: a record that was reported as written is stored, or was replaced by a later one. */
-  done({ confirmed }: Scene, groups: readonly KeptGroup[], { seq }: StorageHead): void {
+  done({ confirmed }: Scene, groups: readonly StoredGroup[], { seq }: StorageHead): void {
     this.counts.done += 1
     for (const { id, record } of groups) {
       const entry = confirmed.groups[Number(id)]
       if (entry?.value === record.term || (entry && entry.seq > seq)) continue
-      this.#violate('W1', `a writer was told of a record of group ${id} that a failover loses`)
+      this.#violate('W1', `a record of group ${id} was confirmed to its writer, but a failover loses it`)
     }
   }
 
@@ -63,11 +63,11 @@ export class Course {
   /** W3: a confirmed record stays until a later one replaces it. */
   confirms(before: Kept, after: Kept): void {
     const [was, is] = [before.head, after.head]
-    if (is.term < was.term || is.seq < was.seq) this.#violate('W3', 'the confirmed head falls')
+    if (is.term < was.term || is.seq < was.seq) this.#violate('W3', 'the confirmed head goes back')
     for (const [group, entry] of before.groups.entries()) {
       const now = after.groups[group]
       if (now && (now.seq > entry.seq || now.value === entry.value)) continue
-      this.#violate('W3', `group ${group} loses what was confirmed`)
+      this.#violate('W3', `group ${group} loses a confirmed record`)
     }
   }
 
@@ -75,28 +75,28 @@ export class Course {
    * W4: one append at a time, and none after the end.
    *
    * W5: before a write, the storage has the same records as memory. So a record whose writer failed was replaced, and
-   * all earlier writes of others were loaded. While unheard records are replaced, this holds for all other groups.
+   * all earlier writes of others were loaded. While such records are being replaced, this holds for all other groups.
    */
-  sends({ shown }: Scene, reign: Reign, isAsked: boolean, wasOver: boolean): void {
-    const { term, flight, appender, memory, phase } = reign
-    if (flight) this.#violate('W4', `term ${term} has two appends under way`)
+  sends({ shown }: Scene, activeTerm: ActiveTerm, isAsked: boolean, wasOver: boolean): void {
+    const { term, flight, appender, memory, phase } = activeTerm
+    if (flight) this.#violate('W4', `term ${term} has two appends in flight`)
     if (wasOver) this.#violate('W4', `term ${term} appends after its end`)
     if (!appender || phase !== 'serving' || appender.open?.stage !== 'sent') return
     if (!isAsked) this.counts.replaced += 1
     if (!isSameHead(shown.head, appender.head)) return
     for (const [group, { value }] of shown.groups.entries()) {
-      const mayDiffer = !isAsked && appender.unheard.includes(String(group))
+      const mayDiffer = !isAsked && appender.unconfirmed.includes(String(group))
       if (value !== memory[group] && !mayDiffer) {
-        this.#violate('W5', `term ${term} writes although it does not know what is in group ${group}`)
+        this.#violate('W5', `term ${term} writes although it does not know the record of group ${group}`)
       }
     }
   }
 
   /**
    * W6: no replica is fenced by its own writes or by a failover. One case is allowed: where a failover can lose visible
-   * batches, an earlier batch of the replica may arrive late, on top of the head that is back.
+   * batches, an earlier batch of the replica may arrive late, on top of the head that the failover restored.
    */
-  fences({ shown }: Scene, { term, appender }: Reign): void {
+  fences({ shown }: Scene, { term, appender }: ActiveTerm): void {
     const { faults, budget } = this.setup
     if (appender?.open?.stage === 'instead' || shown.head.term !== term) return
     const isLate = budget > 1 && (faults.has('late') || faults.has('doubled'))

@@ -1,13 +1,13 @@
 /**
  * Encodes model states as bytes, and back. Two states are equal if they differ in nothing that a decision or a check
- * reads. Names are numbered in the order in which they appear, and terms by their rank. Of seqs only their equality,
- * their order, and direct succession count.
+ * reads. Names are numbered in the order in which they appear, and terms by their rank. For seqs, only equality, order,
+ * and direct succession count.
  */
-import { ServiceError } from '../../../src/errors.ts'
+import { ServiceError } from '../../../src/common/errors.ts'
 import type { Appender } from '../../../src/storage/appender.ts'
-import type { KeptGroup, StorageHead } from '../../../src/storage/storage.ts'
+import type { StoredGroup, StorageHead } from '../../../src/storage/storage.ts'
 import { forget } from './forget.ts'
-import { headOf, keptGroup, type Flight, type Kept, type Reign, type Scene, type Swap } from './scene.ts'
+import { headOf, keptGroup, type Flight, type Kept, type ActiveTerm, type Scene, type Swap } from './scene.ts'
 
 const phases = ['elected', 'swapping', 'swapped', 'serving'] as const
 const stages = ['sent', 'unknown', 'instead', 'taken', 'again'] as const
@@ -37,7 +37,17 @@ class Writer {
   #length = 0
 
   /** The bytes are overwritten by the next call. */
-  scene({ shown, confirmed, reigns, orphans, budget, loadedTerm, term: _t, names: _n, ...rest }: Scene): Uint8Array {
+  scene({
+    shown,
+    confirmed,
+    activeTerms,
+    orphans,
+    budget,
+    loadedTerm,
+    term: _t,
+    names: _n,
+    ...rest
+  }: Scene): Uint8Array {
     nothing(rest)
     this.#length = 0
     this.#put(budget)
@@ -45,7 +55,7 @@ class Writer {
     this.#kept(confirmed)
     this.#put(Number(shown === confirmed))
     if (shown !== confirmed) this.#kept(shown)
-    this.#list(reigns, (reign) => this.#reign(reign))
+    this.#list(activeTerms, (activeTerm) => this.#activeTerm(activeTerm))
     this.#list(orphans, (orphan) => this.#swap(orphan))
     return this.#bytes()
   }
@@ -59,7 +69,7 @@ class Writer {
     })
   }
 
-  #reign({ term, phase, isEnded, appender, flight, task, memory, ...rest }: Reign): void {
+  #activeTerm({ term, phase, isEnded, appender, flight, task, memory, ...rest }: ActiveTerm): void {
     nothing(rest)
     this.#put(term, aTerm)
     this.#put(phases.indexOf(phase))
@@ -73,7 +83,7 @@ class Writer {
     this.#list(memory, (value) => this.#put(value, aName))
   }
 
-  #appender({ head, changes, open, unheard, over: isOver, ...rest }: Appender): void {
+  #appender({ head, changes, open, unconfirmed: unheard, endReason: isOver, ...rest }: Appender): void {
     nothing(rest)
     this.#head(head)
     this.#maybe(changes.term, (term) => this.#put(term, aTerm))
@@ -100,7 +110,7 @@ class Writer {
     this.#groups(groups)
   }
 
-  #groups(groups: readonly KeptGroup[]): void {
+  #groups(groups: readonly StoredGroup[]): void {
     this.#list(groups, ({ id, record }) => {
       this.#put(Number(id))
       this.#put(record.term, aName)
@@ -175,9 +185,9 @@ class Reader {
     const loadedTerm = this.#term()
     const confirmed = this.#kept()
     const shown = this.#next() === 1 ? confirmed : this.#kept()
-    const reigns = this.#list(() => this.#reign())
+    const activeTerms = this.#list(() => this.#activeTerm())
     const orphans = this.#list(() => this.#swap())
-    return { shown, confirmed, reigns, orphans, budget, loadedTerm, term: this.#highestTerm, names: this.#names }
+    return { shown, confirmed, activeTerms, orphans, budget, loadedTerm, term: this.#highestTerm, names: this.#names }
   }
 
   #kept(): Kept {
@@ -185,7 +195,7 @@ class Reader {
     return { head, groups: this.#list(() => ({ value: this.#name(), seq: this.#next() })) }
   }
 
-  #reign(): Reign {
+  #activeTerm(): ActiveTerm {
     return {
       term: this.#term(),
       phase: phases[this.#next()] ?? 'elected',
@@ -208,8 +218,8 @@ class Reader {
         instead: { head: this.#head(), groups: [] },
         stage: stages[this.#next()] ?? 'sent',
       })),
-      unheard: this.#list(() => String(this.#next())),
-      over: this.#next() === 1 ? over : undefined,
+      unconfirmed: this.#list(() => String(this.#next())),
+      endReason: this.#next() === 1 ? over : undefined,
     }
   }
 
@@ -221,7 +231,7 @@ class Reader {
     return { over: this.#head(), head: this.#head(), groups: this.#groups() }
   }
 
-  #groups(): readonly KeptGroup[] {
+  #groups(): readonly StoredGroup[] {
     return this.#list(() => keptGroup(this.#next(), this.#name()))
   }
 
@@ -255,6 +265,7 @@ class Reader {
 }
 
 /**
- * Takes the rest of an object whose fields were all written, so that a new field without an encoding does not compile.
+ * Takes the rest of an object whose fields have all been written, so that a new field without an encoding does not
+ * compile.
  */
 function nothing(_rest: Record<string, never>): void {}

@@ -15,17 +15,17 @@ export interface AppenderExploration {
 
 export const appenderExplorations: readonly AppenderExploration[] = [
   {
-    name: 'one thing goes wrong',
+    name: 'at most one fault',
     by: 'npm test',
     options: { replicas: 2, groups: 1, budget: 1, faults: appenderFaults },
   },
   {
-    name: 'two things go wrong',
+    name: 'at most two faults',
     by: 'npm run test:all',
     options: { replicas: 2, groups: 1, budget: 2, faults: appenderFaults },
   },
   {
-    name: 'one thing goes wrong; batches of two groups, which are replaced one after another',
+    name: 'at most one fault, and batches of two groups that are replaced one after another',
     by: 'npm run test:all',
     options: { replicas: 2, groups: 2, budget: 1, faults: appenderFaults },
   },

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { mutantStates, type AppenderMutant } from './mutants.ts'
 
-/** Explores an appender with a mutation until it breaks a rule, which it must. */
+/** Explores an appender with a mutation. The mutant must break a rule. */
 export async function expectAppenderExplorationFinds(mutation: AppenderMutant): Promise<void> {
   const { exploration } = await loadMutant<{ exploration: typeof import('./index.ts') }>(mutation, {
     exploration: '../../service/test/simulation/appender/index.ts',

@@ -8,27 +8,27 @@ import {
   search,
   type SearchResult,
   type Violation,
-  type World,
-} from '../../../../tenure/src/simulation/explore/search.ts'
+  type SearchedModel,
+} from '../../../../testing/src/simulation/explore/search.ts'
 import { Course, noCounts, type AppenderCounts } from './course.ts'
 import { readScene, writeScene } from './encoding.ts'
 import { forget } from './forget.ts'
 import { movesOf } from './moves.ts'
 import { firstScene, type AppenderFault, type Scene, type Setup } from './scene.ts'
 
-/** The options of the model checking. */
+/** The options of a model checking run. */
 export interface AppenderOptions {
   readonly replicas: number
   readonly groups: number
   readonly budget: number
   readonly faults: readonly AppenderFault[]
-  /** Ends the search beyond this number of states. Default: no bound. */
+  /** Ends the search after this many states. Default: no limit. */
   readonly states?: number
 }
 
 export interface AppenderReport extends SearchResult {
   readonly counts: AppenderCounts
-  /** The steps that led to the violation, in words. */
+  /** The steps that led to the violation, described in words. */
   readonly story: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export async function exploreAppender(options: AppenderOptions): Promise<Appende
   return { ...found, counts, story: found.violation ? retrace(setup, found.violation.trace) : [] }
 }
 
-export function appenderWorld(setup: Setup, counts: AppenderCounts): World<Scene> {
+export function appenderWorld(setup: Setup, counts: AppenderCounts): SearchedModel<Scene> {
   return {
     first: firstScene(setup),
     write: writeScene,
@@ -57,16 +57,16 @@ export function appenderWorld(setup: Setup, counts: AppenderCounts): World<Scene
   }
 }
 
-/** A whole active term takes less than twenty steps, even if there is something to settle and to replace first. */
+/** A whole active term takes less than twenty steps, even if it must first settle a batch and replace records. */
 const mostSteps = 60
 
-/** W7: once nothing fails and no other replica does anything, the newest replica completes a write. */
+/** W7: once no more faults occur and no other replica acts, the newest replica completes a write. */
 function stuck(scene: Scene, setup: Setup): Violation | undefined {
   const counts = noCounts()
   const trace: number[] = []
   let now = scene
   while (trace.length < mostSteps) {
-    const newest = now.reigns.at(-1)
+    const newest = now.activeTerms.at(-1)
     const moves = movesOf(now, setup)
     const wanted = moves.findIndex(({ helps, elects }) => (newest ? helps === newest.term : elects))
     const { done } = counts
@@ -76,7 +76,7 @@ function stuck(scene: Scene, setup: Setup): Violation | undefined {
     if (course.violation) return { what: course.violation, trace }
     if (newest?.phase === 'serving' && counts.done > done) return undefined
   }
-  return { what: 'W7: no write gets through, although nothing goes wrong any more', trace }
+  return { what: 'W7: no write completes, although there are no more faults', trace }
 }
 
 function retrace(setup: Setup, trace: readonly number[]): string[] {

@@ -32,7 +32,7 @@ export const appenderMutants: readonly AppenderMutant[] = [
     name: 'a batch is settled by a read: it counts as done when the empty one is fenced',
     find: "if (answer === 'fenced') return { ...state, open: { ...open, stage: 'taken' } }",
     replace: `if (answer === 'fenced') {
-      return { ...state, open: undefined, head: batch.head, unheard: withGroups(unheard, batch) }
+      return { ...state, open: undefined, head: batch.head, unconfirmed: withGroups(unconfirmed, batch) }
     }`,
     in: { ...once, faults: ['cancelled'] },
   },
@@ -46,7 +46,7 @@ export const appenderMutants: readonly AppenderMutant[] = [
   {
     ...appender,
     name: 'the appender continues after the end',
-    find: 'if (over) throw over',
+    find: 'if (endReason) throw endReason',
     replace: '',
     in: { ...once, budget: 0, faults: [] },
   },
@@ -66,14 +66,14 @@ export const appenderMutants: readonly AppenderMutant[] = [
   },
   {
     ...appender,
-    name: 'a batch is given up with a different batch each time',
+    name: 'a batch is abandoned with a different batch each time',
     find: 'batch: isTaken ? open.batch : open.instead',
     replace: 'batch: isTaken ? open.batch : batchAfter(state, [], source)',
     in: { ...once, budget: 2, faults: ['lost', 'unheard'] },
   },
   {
     ...appender,
-    name: 'a batch is given up repeatedly although it is stored',
+    name: 'a batch is abandoned repeatedly although it is stored',
     find: "if (answer === 'fenced') return { ...state, open: { ...open, stage: 'taken' } }",
     replace: "if (answer === 'fenced') return { ...state, open: { ...open, stage: 'unknown' } }",
     in: { ...once, faults: ['unheard'] },
@@ -87,7 +87,7 @@ export const appenderMutants: readonly AppenderMutant[] = [
   },
   {
     ...appender,
-    name: 'the old head is followed after a batch was given up',
+    name: 'the old head is followed after a batch was abandoned',
     find: 'return { ...state, open: undefined, head: instead.head }',
     replace: 'return { ...state, open: undefined }',
     in: { ...once, faults: ['lost'] },
@@ -95,21 +95,21 @@ export const appenderMutants: readonly AppenderMutant[] = [
   {
     ...appender,
     name: 'the unheard groups are forgotten',
-    find: 'withGroups(unheard, batch) :',
-    replace: 'unheard :',
+    find: 'withGroups(unconfirmed, batch) :',
+    replace: 'unconfirmed :',
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
     name: 'a requested write is sent before the unheard groups are replaced',
-    find: 'const isAsked = unheard.length === 0',
-    replace: 'const isAsked = unheard.length === 0 || asked !== undefined',
+    find: 'const isAsked = unconfirmed.length === 0',
+    replace: 'const isAsked = unconfirmed.length === 0 || asked !== undefined',
     in: { ...once, faults: ['unheard'] },
   },
   {
     ...appender,
     name: 'all unheard groups count as replaced after the first batch',
-    find: 'unheard.slice(batch.groups.length)',
+    find: 'unconfirmed.slice(batch.groups.length)',
     replace: '[]',
     in: { ...once, groups: 2, faults: ['unheard'] },
   },

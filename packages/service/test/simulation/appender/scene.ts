@@ -1,23 +1,23 @@
-/** The model state: successive replicas, what they know, and one storage. Data only. */
+/** The model state: successive replicas, their knowledge, and one storage. Data only. */
 import type { Appender } from '../../../src/storage/appender.ts'
-import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
+import { isSameHead, type StoredGroup, type StorageHead } from '../../../src/storage/storage.ts'
 
 /** The faults that may occur. */
 export const appenderFaults = ['lost', 'unheard', 'late', 'doubled', 'crash', 'cancelled'] as const
 
 /**
- * - `lost`: a request never arrives, and its sender gives it up.
+ * - `lost`: a request never arrives, and its sender gives up.
  * - `unheard`: a request takes effect, and its sender gets no answer.
- * - `late`: the sender gives a request up, and it arrives at any later time.
+ * - `late`: the sender gives up, and the request arrives at any later time.
  * - `doubled`: a request arrives once more at any later time.
  * - `crash`: a process ends while an append is in flight.
  * - `cancelled`: a batch takes effect and is visible, but is not confirmed. A failover may lose it.
  */
 export type AppenderFault = (typeof appenderFaults)[number]
 
-/** The parameters that do not change. */
+/** The constant parameters. */
 export interface Setup {
-  /** The maximum number of active terms at once. All but one of them do not know that they have a successor. */
+  /** The maximum number of active terms at once. All but one of them do not know yet that they have a successor. */
   readonly replicas: number
   readonly groups: number
   readonly faults: ReadonlySet<AppenderFault>
@@ -41,7 +41,7 @@ export interface Kept {
 export interface Swap {
   readonly over: StorageHead
   readonly head: StorageHead
-  readonly groups: readonly KeptGroup[]
+  readonly groups: readonly StoredGroup[]
 }
 
 /** Whether the request writes the found head again, so that no failover loses it. */
@@ -49,27 +49,27 @@ export function isConfirmation({ over, head }: Swap): boolean {
   return isSameHead(over, head)
 }
 
-/** A request whose sender waits. */
+/** A request whose sender is waiting for the answer. */
 export interface Flight extends Swap {
   /**
-   * The answer on its way back: the batch was done, the outcome is unknown, or the storage has the batch's own head or
-   * another one.
+   * The answer in flight. `swapped`: the batch was written. `failed`: the outcome is unknown. `own` and `other`: the
+   * storage has the head of this batch already, or another head.
    */
   readonly answer?: 'swapped' | 'failed' | 'own' | 'other' | undefined
 }
 
 /** One active term of a replica. */
-export interface Reign {
+export interface ActiveTerm {
   readonly term: number
   /** `elected`: the replica knows nothing yet. `swapping`: it takes over. `swapped`: it has to load. */
   readonly phase: 'elected' | 'swapping' | 'swapped' | 'serving'
-  /** The replica has learned of its end. The term remains until none of its appends are in flight. */
+  /** Whether the replica knows that the term has ended. The term remains until none of its appends are in flight. */
   readonly isEnded: boolean
   readonly appender?: Appender | undefined
   readonly flight?: Flight | undefined
-  /** What is being appended: a swap of the head, the records of writers, or only what settles an earlier batch. */
-  readonly task?: { readonly groups: readonly KeptGroup[] | undefined; readonly isAsked: boolean } | undefined
-  /** The value of each group. */
+  /** The kind of append: a swap of the head, the records of writers, or only a batch that settles an earlier one. */
+  readonly task?: { readonly groups: readonly StoredGroup[] | undefined; readonly isAsked: boolean } | undefined
+  /** The value of each group in the memory of the replica. */
   readonly memory: readonly number[]
 }
 
@@ -80,8 +80,8 @@ export interface Scene {
   /** The content that survives a failover. */
   readonly confirmed: Kept
   /** The active terms, ordered by term. */
-  readonly reigns: readonly Reign[]
-  /** Requests for which nobody waits. */
+  readonly activeTerms: readonly ActiveTerm[]
+  /** Requests whose sender is no longer waiting. */
   readonly orphans: readonly Swap[]
   /** The number of faults that may still occur. */
   readonly budget: number
@@ -101,7 +101,7 @@ export function idOf(group: number): string {
   return String(group)
 }
 
-export function keptGroup(group: number, value: number): KeptGroup {
+export function keptGroup(group: number, value: number): StoredGroup {
   return { id: idOf(group), record: { term: value } }
 }
 
@@ -110,7 +110,7 @@ export function firstScene({ groups, budget }: Setup): Scene {
   return {
     shown: empty,
     confirmed: empty,
-    reigns: [],
+    activeTerms: [],
     orphans: [],
     budget,
     term: 0,

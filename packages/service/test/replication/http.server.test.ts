@@ -1,0 +1,9 @@
+import { describeOnReplicas } from './describe-on-replicas.ts'
+
+describeOnReplicas(
+  {
+    routes: () => import('../http/routes.process.test.ts'),
+    'documented examples': () => import('../http/document.process.test.ts'),
+  },
+  { withChange: true },
+)

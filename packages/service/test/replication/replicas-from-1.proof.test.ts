@@ -1,0 +1,6 @@
+import { test } from 'vitest'
+import { runWorlds } from '../simulation/run-worlds.ts'
+
+test('clusters of three replicas with the seeds 1 to 100 never break an invariant', { timeout: 900_000 }, () =>
+  runWorlds(1, 100),
+)
