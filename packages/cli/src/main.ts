@@ -1,36 +1,38 @@
 import { Command, CommanderError } from 'commander'
-import { backupCommand } from './backup/command.ts'
-import { campaignCommand } from './campaign/command.ts'
-import { certCommand } from './cert/command.ts'
-import { completionCommand } from './completion/command.ts'
-import { controllerCommand } from './controller/command.ts'
-import { demoCommand } from './demo/command.ts'
-import { doctorCommand } from './doctor/command.ts'
-import { forgetCommand } from './forget/command.ts'
-import { groupsCommand } from './groups/command.ts'
-import { jobsCommand } from './jobs/command.ts'
-import { leaderCommand } from './leader/command.ts'
-import { membersCommand } from './members/command.ts'
-import { migrateCommand } from './migrate/command.ts'
-import { pageCommand } from './page/command.ts'
-import { resignCommand } from './resign/command.ts'
-import { restoreCommand } from './restore/command.ts'
-import { rotateCommand } from './rotate/command.ts'
-import { runCommand } from './run/command.ts'
-import { serveCommand } from './serve/command.ts'
+import { backupCommand } from './commands/backup.ts'
+import { campaignCommand } from './commands/campaign.ts'
+import { certCommand } from './commands/cert/command.ts'
+import { completionCommand } from './commands/completion/command.ts'
+import { controllerCommand } from './commands/controller/command.ts'
+import { demoCommand } from './commands/demo/command.ts'
+import { doctorCommand } from './commands/doctor/command.ts'
+import { forgetCommand } from './commands/forget.ts'
+import { handoverCommand } from './commands/handover/command.ts'
+import { guardCommand } from './commands/guard/command.ts'
+import { groupsCommand } from './commands/groups.ts'
+import { jobsCommand } from './commands/jobs.ts'
+import { leaderCommand } from './commands/leader.ts'
+import { membersCommand } from './commands/members/command.ts'
+import { migrateCommand } from './commands/migrate.ts'
+import { pageCommand } from './commands/page/command.ts'
+import { resignCommand } from './commands/resign.ts'
+import { restoreCommand } from './commands/restore.ts'
+import { rotateCommand } from './commands/rotate.ts'
+import { runCommand } from './commands/run.ts'
+import { serveCommand } from './commands/serve/command.ts'
 import { declare, declareFamily, type Declaration, type FamilyDeclaration } from './shared/arguments/declare.ts'
 import { CommandError, exitCodes } from './shared/arguments/errors.ts'
-import { withOtherCase } from './shared/arguments/suggestions.ts'
+import { suggestOtherCase } from './shared/arguments/suggestions.ts'
 import { tell, writeError, writeOut } from './shared/output.ts'
-import { sidecarCommand } from './sidecar/command.ts'
-import { statusCommand } from './status/command.ts'
-import { tokenCommands } from './token/command.ts'
-import { versionOf } from './version.ts'
-import { watchCommand } from './watch/command.ts'
+import { sidecarCommand } from './commands/sidecar/command.ts'
+import { statusCommand } from './commands/status.ts'
+import { tokenCommands } from './commands/token.ts'
+import { versionOf } from './shared/version.ts'
+import { watchCommand } from './commands/watch/command.ts'
 
-/** The commands in the order of the help, by their heading in it. */
+/** The commands in the order of the help, grouped by heading. */
 const commandGroups: Readonly<Record<string, readonly (Declaration | FamilyDeclaration | (() => Command))[]>> = {
-  'Run:': [runCommand, campaignCommand, resignCommand, sidecarCommand, demoCommand],
+  'Run:': [runCommand, campaignCommand, resignCommand, handoverCommand, sidecarCommand, demoCommand],
   'See:': [
     leaderCommand,
     watchCommand,
@@ -44,6 +46,7 @@ const commandGroups: Readonly<Record<string, readonly (Declaration | FamilyDecla
   'Operate:': [
     serveCommand,
     controllerCommand,
+    guardCommand,
     backupCommand,
     restoreCommand,
     migrateCommand,
@@ -59,7 +62,7 @@ export async function main(): Promise<void> {
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
   for (const [heading, members] of Object.entries(commandGroups)) {
-    // The heading of all commands that are added after it.
+    // The heading for all commands that are added after this call.
     program.commandsGroup(heading)
     for (const member of members) program.addCommand(commandOf(member))
   }
@@ -70,7 +73,7 @@ export async function main(): Promise<void> {
       writeOut,
       writeErr: writeError,
       outputError: (text, write) => {
-        write(withOtherCase(text, command).replace(/^error: /, 'tenure: '))
+        write(suggestOtherCase(text, command).replace(/^error: /, 'tenure: '))
       },
     })
   }

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 export type Answerer = (request: IncomingMessage, answer: (body: object, status?: number) => void) => void
 
-/** Starts a server in place of a service. It answers what `answerer` sends, or nothing at all. */
+/** Starts a server in place of a service. It answers with whatever `answerer` sends, or not at all. */
 export async function strange(answerer: Answerer): Promise<string> {
   const server = createServer((request: IncomingMessage, response: ServerResponse) =>
     answerer(request, (body, status = 200) => {

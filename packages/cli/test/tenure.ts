@@ -90,7 +90,7 @@ export function campaign(url: string, group: string, node_id: string, more: obje
   return ask(`${url}/v1/groups/${group}/campaign`, { node_id, lease_ttl_ms: 30_000, ...more })
 }
 
-/** Runs the command and waits for its end. */
+/** Runs the command and waits for it to exit. */
 export async function run(...args: Parameters<typeof tenure>) {
   const { ended, output } = tenure(...args)
   return { code: await ended, ...output }

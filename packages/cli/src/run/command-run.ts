@@ -1,22 +1,22 @@
-import { later, now, setPatientTimer, setTimer, untilMs, type Moment } from '../shared/clock.ts'
+import { addMs, now, setTimerAfterInput, setTimer, untilMs, type Moment } from '../shared/clock.ts'
 import { Enforcer } from './enforcer.ts'
-import { answerWithinMs, type Answer, type Deadlines } from './protocol.ts'
+import { answerWithinMs, type SupervisorAnswer, type Deadlines } from './protocol.ts'
 import type { RunEnd } from './run-end.ts'
-import { isGone, sessionsMarked, signalSession, type Session } from './session.ts'
+import { isGone, findMarkedSessions, signalSession, type CommandSession } from './session.ts'
 import type { SupervisorProcess } from './supervisor-process.ts'
 
 /** The command to run. */
-export interface Work {
+export interface CommandSpec {
   readonly command: string
   readonly args: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly stdin: 'inherit' | 'ignore'
-  /** An environment entry that no other command has. It identifies processes whose ids were never reported. */
-  readonly mark: string
+  /** An environment entry that no other command has. It identifies processes that were never reported by their id. */
+  readonly marker: string
 }
 
 /** The supervisor sends SIGTERM. The wrapper waits this long, and sends it only if the supervisor has not. */
-const patienceMs = 250
+const signalGraceMs = 250
 /**
  * How long the supervisor has to report the end of a run once all of its processes are gone. After that it counts as
  * lost.
@@ -32,17 +32,17 @@ export class CommandRun {
   /** Settles when no process of the run is left, and never before. */
   readonly ended: Promise<RunEnd>
   /** Whether the command was asked to end, so that it did not exit on its own. */
-  wasTold = false
+  wasAskedToEnd = false
   readonly #supervisor: SupervisorProcess
   readonly #id: number
-  readonly #work: Work
+  readonly #work: CommandSpec
   readonly #graceMs: number
   readonly #tell: (text: string) => void
   readonly #forget: () => void
-  readonly #answerBy = later(now(), answerWithinMs)
+  readonly #answerBy = addMs(now(), answerWithinMs)
   #deadlines: Deadlines
   #enforcer: Enforcer | undefined
-  #session: Session | undefined
+  #session: CommandSession | undefined
   #end: RunEnd | undefined
   #order: { readonly signal: NodeJS.Signals; readonly killAt: Moment } | undefined
   #isHurried = false
@@ -54,7 +54,7 @@ export class CommandRun {
   constructor(
     supervisor: SupervisorProcess,
     id: number,
-    work: Work,
+    work: CommandSpec,
     deadlines: Deadlines,
     graceMs: number,
     tell: (text: string) => void,
@@ -67,7 +67,7 @@ export class CommandRun {
     this.#tell = tell
     this.ended = new Promise((resolve) => (this.#settle = resolve))
     this.#forget = supervisor.listen((answer) => this.#take(answer))
-    void supervisor.exited.then(() => this.#bereaved())
+    void supervisor.exited.then(() => this.#onSupervisorDeath())
     const { command, args, environment, stdin } = work
     supervisor.send({ type: 'start', run: id, command, args, environment, stdin, deadlines, graceMs })
     this.#awaitStart()
@@ -82,8 +82,8 @@ export class CommandRun {
 
   /** Signals the command to end, and kills it after `withinMs` or at the deadline, whichever is sooner. */
   end(signal: NodeJS.Signals, withinMs: number): void {
-    this.wasTold = true
-    const killAt = later(now(), withinMs)
+    this.wasAskedToEnd = true
+    const killAt = addMs(now(), withinMs)
     this.#order = { signal, killAt }
     this.#supervisor.send({ type: 'end', run: this.#id, signal, killAt })
     this.#enforcer?.end(signal, killAt)
@@ -102,21 +102,22 @@ export class CommandRun {
   }
 
   /**
-   * Stops or continues all processes of the run directly, so that it happens at once even while the supervisor is slow.
+   * Stops or continues all processes of the run directly, so that it takes effect at once even while the supervisor is
+   * slow.
    */
   signalNow(signal: 'SIGSTOP' | 'SIGCONT'): void {
     if (this.#session && !this.#isGone) signalSession(this.#session, signal)
   }
 
-  #take(answer: Answer): void {
+  #take(answer: SupervisorAnswer): void {
     if (!('run' in answer) || answer.run !== this.#id) return
     if (answer.type === 'started') this.#begin(answer.session)
     else if (answer.type === 'told') {
-      this.wasTold = true
-      this.#enforcer?.noteTold()
+      this.wasAskedToEnd = true
+      this.#enforcer?.noteSignaled()
     } else if (answer.type === 'gone') {
       this.#end = { type: 'exited', code: answer.code, signal: answer.signal }
-      // The supervisor no longer watches. If processes are left after all, the wrapper ends them.
+      // The supervisor no longer watches this run. If any processes are left nevertheless, the wrapper ends them.
       this.#enforcer?.noteExit()
       this.#finish()
     } else if (answer.type === 'not-started') {
@@ -135,20 +136,21 @@ export class CommandRun {
     this.#cancel()
     const moments = [this.#answerBy, this.#deadlines.killAt, ...(this.#order ? [this.#order.killAt] : [])]
     const waitMs = Math.min(...moments.map((moment) => untilMs(moment)))
-    this.#cancel = setPatientTimer(Math.min(waitMs, tickMs), () =>
+    this.#cancel = setTimerAfterInput(Math.min(waitMs, tickMs), () =>
       waitMs <= tickMs ? this.#supervisor.kill() : this.#awaitStart(),
     )
   }
 
-  #begin(session: Session): void {
+  #begin(session: CommandSession): void {
     this.#cancel()
     this.#session = session
     this.#enforcer = new Enforcer({
       session,
       deadlines: this.#deadlines,
       graceMs: this.#graceMs,
-      patienceMs,
-      // Where a zombie cannot be distinguished from a running process, only its parent can remove it by reaping it.
+      signalDelayMs: signalGraceMs,
+      // Resume the supervisor in case it is stopped, so that it reaps the killed processes. On some systems a zombie
+      // looks like a running process until its parent reaps it.
       onKill: () => this.#supervisor.wake(),
       onRefused: (error) => {
         if (!this.#refused) this.#tell(`cannot signal some of the command's processes: ${error.message}`)
@@ -156,7 +158,7 @@ export class CommandRun {
       },
       onGone: () => {
         this.#isGone = true
-        this.#askLast()
+        this.#awaitFinalReport()
         this.#finish()
       },
     })
@@ -165,17 +167,17 @@ export class CommandRun {
   }
 
   /**
-   * No process is left, but the supervisor has not reported it. Wakes it in case it is stopped, and kills it if it
-   * still does not answer.
+   * Called when no process is left but the supervisor has not reported it. Wakes the supervisor in case it is stopped,
+   * and kills it if it still does not answer.
    */
-  #askLast(): void {
+  #awaitFinalReport(): void {
     if (this.#end || !this.#supervisor.isAlive) return
     this.#supervisor.wake()
-    this.#cancel = setPatientTimer(lastAnswerWithinMs, () => this.#supervisor.kill())
+    this.#cancel = setTimerAfterInput(lastAnswerWithinMs, () => this.#supervisor.kill())
   }
 
-  /** The supervisor has died, so it starts nothing more. Ends whatever it started. */
-  #bereaved(): void {
+  /** Ends any processes that the supervisor has started. The supervisor is dead, so it starts no more. */
+  #onSupervisorDeath(): void {
     if (this.#end) return
     this.#end = { type: 'unknown' }
     this.#cancel()
@@ -183,15 +185,16 @@ export class CommandRun {
       this.#enforcer.kill()
       return this.#finish()
     }
-    this.#search(later(now(), lateStartMs), this.#supervisor.children)
+    this.#search(addMs(now(), lateStartMs), this.#supervisor.children)
   }
 
   /** Searches for a command that the supervisor started but did not report before it died. */
-  #search(until: Moment, known: readonly Session[]): void {
-    // The supervisor's last answer was read only now.
+  #search(until: Moment, known: readonly CommandSession[]): void {
+    // The last answer from the supervisor was read only now.
     if (this.#enforcer || this.#isGone) return
-    const { sessions, isComplete } = sessionsMarked(this.#work.mark, this.#supervisor.mark)
-    const isNew = ({ id, startedAt }: Session) => !known.some((each) => each.id === id && each.startedAt === startedAt)
+    const { sessions, isComplete } = findMarkedSessions(this.#work.marker, this.#supervisor.mark)
+    const isNew = ({ id, startedAt }: CommandSession) =>
+      !known.some((each) => each.id === id && each.startedAt === startedAt)
     const all = [...known, ...sessions.filter(isNew)]
     for (const session of all) signalSession(session, 'SIGKILL')
     // One list of processes may miss a process that an earlier list showed.

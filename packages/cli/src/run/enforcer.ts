@@ -1,6 +1,6 @@
-import { later, now, setTimer, untilMs, type Moment } from '../shared/clock.ts'
+import { addMs, now, setTimer, untilMs, type Moment } from '../shared/clock.ts'
 import type { Deadlines } from './protocol.ts'
-import { continueStopped, isGone, signalSession, type Session } from './session.ts'
+import { continueStopped, isGone, signalSession, type CommandSession } from './session.ts'
 
 /** How often to compare with the clock that counts sleep. Timers do not count sleep. */
 const tickMs = 250
@@ -9,21 +9,19 @@ const tickMs = 250
  * those first.
  */
 const lateMs = 100
-const firstLookMs = 5
-const slowestLookMs = 200
+const firstCheckMs = 5
+const longestCheckMs = 200
 
 interface EnforcerOptions {
-  readonly session: Session
+  readonly session: CommandSession
   readonly deadlines: Deadlines
   readonly graceMs: number
-  /**
-   * How long to leave it to the other process's enforcer to signal the command, so that the command is signaled once.
-   */
-  readonly patienceMs: number
-  onTold?(): void
+  /** How long to wait for the other process's enforcer to signal the command, so that it is signaled only once. */
+  readonly signalDelayMs: number
+  onSignaled?(): void
   onKill?(): void
   onRefused(error: Error): void
-  /** No process of the session runs any more. Called once. */
+  /** Called once, when no process of the session is running anymore. */
   onGone(): void
 }
 
@@ -58,13 +56,13 @@ export class Enforcer {
 
   /** Signals the command to end, and kills it at `killAt` or at the deadline, whichever is sooner. */
   end(signal: NodeJS.Signals, killAt: Moment): void {
-    this.#ending ??= { signal, tellAt: later(now(), this.#options.patienceMs) }
+    this.#ending ??= { signal, tellAt: addMs(now(), this.#options.signalDelayMs) }
     if (!this.#killAt || untilMs(killAt) < untilMs(this.#killAt)) this.#killAt = killAt
     this.#check()
   }
 
   /** Records that the other enforcer has signaled the command. */
-  noteTold(): void {
+  noteSignaled(): void {
     this.#isTold = true
     this.#check()
   }
@@ -73,7 +71,7 @@ export class Enforcer {
   noteExit(): void {
     this.#looks = 0
     this.#isAlone = true
-    if (!this.#look()) this.end('SIGTERM', later(now(), this.#options.graceMs))
+    if (!this.#look()) this.end('SIGTERM', addMs(now(), this.#options.graceMs))
   }
 
   kill(): void {
@@ -97,7 +95,7 @@ export class Enforcer {
       // The command was signaled at the deadline, so a renewal that arrives later no longer saves it.
       if (!this.#ending) this.#killAt = this.#deadlines.killAt
       // Notify the other enforcer first, because finding the processes of the session takes a while on a busy machine.
-      this.#options.onTold?.()
+      this.#options.onSignaled?.()
       this.#send(this.#ending?.signal ?? 'SIGTERM')
       continueStopped(this.#options.session)
     }
@@ -115,7 +113,7 @@ export class Enforcer {
 
   #mustTell(): boolean {
     if (this.#ending && untilMs(this.#ending.tellAt) <= 0) return true
-    return untilMs(this.#deadlines.termAt) <= -this.#options.patienceMs
+    return untilMs(this.#deadlines.termAt) <= -this.#options.signalDelayMs
   }
 
   #look(): boolean {
@@ -141,14 +139,14 @@ export class Enforcer {
     const waits = [tickMs]
     if (!this.#isKilled) waits.push(this.#untilKillMs())
     if (!this.#isKilled && !this.#isTold) {
-      waits.push(untilMs(this.#deadlines.termAt) + this.#options.patienceMs)
+      waits.push(untilMs(this.#deadlines.termAt) + this.#options.signalDelayMs)
       if (this.#ending) waits.push(untilMs(this.#ending.tellAt))
     }
     if (this.#isAlone || this.#isTold || this.#isKilled) {
-      waits.push(Math.min(firstLookMs * 2 ** this.#looks, slowestLookMs))
+      waits.push(Math.min(firstCheckMs * 2 ** this.#looks, longestCheckMs))
     }
     const waitMs = Math.min(...waits)
-    const due = later(now(), waitMs)
+    const due = addMs(now(), waitMs)
     this.#cancel = setTimer(Math.max(waitMs, 1), () => {
       if (untilMs(due) > -lateMs) return this.#check()
       const immediate = setImmediate(() => this.#check())

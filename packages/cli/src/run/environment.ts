@@ -1,10 +1,10 @@
-/** What the command inherits from tenure: the environment and the terminal. */
+/** The parts of tenure's own context that the command inherits: the environment and the terminal. */
 import { readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import type { Leadership } from 'tenure'
 import { redactedUrl } from 'tenure/stores'
 
-type Environment = Readonly<Record<string, string | undefined>>
+type CommandEnvironment = Readonly<Record<string, string | undefined>>
 
 /** Returns the variables that describe the lease to the command. */
 export function leaseVariables({ term, election, identity }: Leadership, fencePath: string): Record<string, string> {
@@ -20,7 +20,7 @@ export function leaseVariables({ term, election, identity }: Leadership, fencePa
  * Returns the environment without the credentials of the store. Programs log their environment, and their child processes
  * inherit it.
  */
-export function withoutSecrets(environment: Environment): Environment {
+export function withoutSecrets(environment: CommandEnvironment): CommandEnvironment {
   return Object.fromEntries(Object.entries(environment).filter(([name, value = '']) => !isSecret(name, value)))
 }
 

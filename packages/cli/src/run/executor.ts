@@ -1,12 +1,13 @@
+import { dirname } from 'node:path'
 import { messageOf } from '@tenure/internal/message'
-import type { Leadership } from 'tenure'
+import type { Leadership, LeadershipLostError } from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { now, setTimer } from '../shared/clock.ts'
 import type { CommandRun } from './command-run.ts'
 import { isInForeground, leaseVariables, withoutSecrets } from './environment.ts'
-import { FenceFile } from './fence-file.ts'
-import type { Narrator } from './reporter.ts'
+import { FenceFile, fenceMarker } from './fence-file.ts'
+import type { Reporter } from './reporter.ts'
 import type { Plan } from './plan.ts'
 import { endText, hasSucceeded, type RunEnd } from './run-end.ts'
 import type { StopRequest } from './stop-request.ts'
@@ -16,9 +17,9 @@ import { deadlinesOf, isVoluntary } from './timings.ts'
 /** The result of one run of the command. */
 export interface Executed {
   readonly end: RunEnd
-  /** Whether anyone asked the command to end. */
+  /** Whether the command was asked to end. */
   readonly wasTold: boolean
-  /** Whether the run exceeded its time limit and was ended for that. */
+  /** Whether the run exceeded its time limit and was ended because of that. */
   readonly hasTimedOut: boolean
   readonly lastedMs: number
 }
@@ -26,15 +27,15 @@ export interface Executed {
 /** Runs the command under supervision while this machine leads, one run at a time. */
 export class Executor {
   readonly #plan: Plan
-  readonly #narrator: Narrator
+  readonly #reporter: Reporter
   readonly #supervision: Supervision
   readonly #stop: StopRequest
   readonly #fence: FenceFile
   #run: CommandRun | undefined
 
-  constructor(plan: Plan, narrator: Narrator, supervision: Supervision, stop: StopRequest) {
+  constructor(plan: Plan, reporter: Reporter, supervision: Supervision, stop: StopRequest) {
     this.#plan = plan
-    this.#narrator = narrator
+    this.#reporter = reporter
     this.#supervision = supervision
     this.#stop = stop
     this.#fence = new FenceFile((path, lost) => this.#moveFence(path, lost))
@@ -56,14 +57,16 @@ export class Executor {
     const { path: fencePath } = this.#fence
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stop.signal) return undefined
-    // If the command is tenure too, it must not listen on the same address.
+    // If the command is also tenure, it must not listen on the same address.
     const { TENURE_METRICS: _ours, ...rest } = process.env
     const own = passesSecrets ? rest : withoutSecrets(rest)
-    const environment = { ...own, ...leaseVariables(leadership, fencePath), ...more }
-    const mark = `TENURE_FENCE_FILE=${fencePath}`
+    const { progressFile } = this.#plan.preference
+    const progress = progressFile === undefined ? {} : { TENURE_PROGRESS_FILE: progressFile }
+    const environment = { ...own, ...leaseVariables(leadership, fencePath), ...progress, ...more }
+    const marker = fenceMarker(dirname(fencePath))
     const stdin = isInForeground() ? 'inherit' : 'ignore'
     const startedAtMs = now().machineMs
-    const work = { command, args, environment, stdin, mark } as const
+    const work = { command, args, environment, stdin, marker } as const
     const run = await this.#supervision.start(work, deadlinesOf(leadership, timings), timings.graceMs)
     this.#run = run
     let isAborted = false
@@ -81,19 +84,19 @@ export class Executor {
     leadership.signal.removeEventListener('abort', onAbort)
     // The supervisor may have ended the command at the deadline before this process noticed the loss.
     const loss = isAborted ? undefined : lossOf(leadership)
-    if (loss) this.#narrator.tell(loss)
-    if (hasSucceeded(end)) this.#narrator.note(endText(end))
-    else this.#narrator.tell(endText(end))
+    if (loss) this.#reporter.tell(loss)
+    if (hasSucceeded(end)) this.#reporter.reportUnlessQuiet(endText(end))
+    else this.#reporter.tell(endText(end))
     // The supervisor refused the start because it came too late, for instance after this machine was paused.
     if (end.type === 'not-started' && end.code === undefined) return undefined
-    return { end, wasTold: run.wasTold, hasTimedOut, lastedMs: now().machineMs - startedAtMs }
+    return { end, wasTold: run.wasAskedToEnd, hasTimedOut, lastedMs: now().machineMs - startedAtMs }
   }
 
-  /** Passes a renewal on to the current run. */
+  /** Forwards a renewal to the current run. */
   extend(leadership: Leadership): void {
     if (!this.#run) return
     this.#run.extend(deadlinesOf(leadership, this.#plan.timings))
-    this.#fence.update(leadership).catch((error: unknown) => this.#narrator.fileFailed(fenceTrouble(error)))
+    this.#fence.update(leadership).catch((error: unknown) => this.#reporter.fileFailed(fenceTrouble(error)))
   }
 
   removeFence(): void {
@@ -101,18 +104,23 @@ export class Executor {
   }
 
   /**
-   * Ends the run because leadership has ended. On request, the command has time to drain. After a loss, it has what is
-   * left of the lease.
+   * Ends the run because leadership has ended. If leadership ended on request, the command has time to drain. After a
+   * loss, it has only the rest of the lease.
    */
   #end(run: CommandRun, leadership: Leadership): void {
     const { timings, drainTimeoutMs } = this.#plan
-    if (isVoluntary(leadership)) return run.end(this.#stop.signal ?? 'SIGTERM', drainTimeoutMs)
+    if (isVoluntary(leadership)) {
+      const { reason } = leadership.signal.reason as LeadershipLostError
+      const isUnfit = reason === 'ineligible' || reason === 'stalled'
+      if (isUnfit) this.#reporter.tell(`${messageOf(leadership.signal.reason)} The command gets SIGTERM.`)
+      return run.end(this.#stop.signal ?? 'SIGTERM', drainTimeoutMs)
+    }
     const leftMs = Math.max(0, leadership.drainMs() - timings.marginMs)
     const then =
       leftMs > 0
         ? 'The command gets SIGTERM, then SIGKILL if it does not exit.'
         : 'The command gets SIGKILL at once, because another machine may already lead.'
-    this.#narrator.tell(`${messageOf(leadership.signal.reason)} ${then}`)
+    this.#reporter.tell(`${messageOf(leadership.signal.reason)} ${then}`)
     run.end('SIGTERM', Math.min(timings.graceMs, leftMs))
   }
 
@@ -123,7 +131,7 @@ export class Executor {
     return setTimer(maxRuntimeMs, () => {
       onLate()
       const limit = formatDuration(maxRuntimeMs)
-      this.#narrator.tell(`the command exceeded --max-runtime ${limit}: it gets SIGTERM, then SIGKILL`)
+      this.#reporter.tell(`the command exceeded --max-runtime ${limit}: it gets SIGTERM, then SIGKILL`)
       run.end('SIGTERM', timings.graceMs)
     })
   }
@@ -132,13 +140,13 @@ export class Executor {
     this.#supervision.keep(path)
     if (lost === undefined || !this.#run) return
     const text = `The folder ${lost}, which holds TENURE_FENCE_FILE, was removed or replaced.`
-    this.#narrator.fileFailed(
+    this.#reporter.fileFailed(
       `${text} Do not trust a file at that path: it does not come from tenure. The next run gets a new folder.`,
     )
   }
 }
 
-/** Returns why this process no longer leads; undefined if it still does. */
+/** Returns why this process no longer leads, or undefined if it still does. */
 function lossOf(leadership: Leadership): string | undefined {
   try {
     leadership.throwIfLost()

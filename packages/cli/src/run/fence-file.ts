@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Leadership } from 'tenure'
 import { wallMs } from '../shared/clock.ts'
-import { PrivateFolder } from './own-folder.ts'
+import { PrivateFolder } from './private-folder.ts'
 
 const fileName = 'fence.json'
 
@@ -13,7 +13,9 @@ export class FenceFile {
   #writing: Promise<void> | undefined
   #isRemoved = false
 
-  /** `onFolder` gets each new folder, and the previous one if it is gone or belongs to another user. */
+  /**
+   * `onFolder` is called with each new folder, and with the previous one if that is gone or belongs to another user.
+   */
   constructor(onFolder: (path: string, lost: string | undefined) => void) {
     this.#onFolder = onFolder
   }
@@ -26,7 +28,7 @@ export class FenceFile {
   /** Resolves when the file shows this lease, or a newer one. */
   async update(leadership: Leadership): Promise<void> {
     this.#leadership = leadership
-    // One write at a time: two concurrent writes could leave the older content.
+    // Do one write at a time, because two concurrent writes could leave the older content.
     while (this.#writing) await this.#writing.catch(() => {})
     if (this.#leadership !== leadership) return
     this.#writing = this.#write(leadership)
@@ -51,7 +53,7 @@ export class FenceFile {
     const text = `${JSON.stringify(lease)}\n`
     if (await this.#folder?.write(fileName, text)) return
     if (this.#isRemoved) return
-    // Never reuse the old name: whatever has it now is not ours.
+    // Never reuse the old name, because a file or folder that has this name now is not our own.
     const folder = PrivateFolder.make()
     const lost = this.#folder?.path
     this.#folder = folder
@@ -60,7 +62,12 @@ export class FenceFile {
   }
 }
 
-/** Removes what a {@link FenceFile} has left in a folder. */
+/** An environment entry of every command whose fence file is in a folder, and of the processes that it starts. */
+export function fenceMarker(folder: string): string {
+  return `TENURE_FENCE_FILE=${join(folder, fileName)}`
+}
+
+/** Removes the files that a {@link FenceFile} has left in a folder. */
 export function removeFence(folder: string): void {
   new PrivateFolder(folder).remove([fileName])
 }

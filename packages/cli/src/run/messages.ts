@@ -3,8 +3,8 @@ import { printable } from '../shared/output.ts'
 
 /**
  * Writes lines to standard error in order, without blocking. It does not use `process.stderr`, which would make the
- * descriptor non-blocking for the command too. It does not write synchronously either, because a slow reader would then
- * delay the renewal of the lease.
+ * descriptor non-blocking for the command as well. It does not write synchronously either, because a slow reader would
+ * then delay the renewal of the lease.
  */
 export class Messages {
   #lines: string[] = []

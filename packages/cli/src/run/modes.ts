@@ -5,8 +5,8 @@ import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { now, setTimer, untilMs } from '../shared/clock.ts'
 import type { Mode, NextStep, RunContext } from './runner.ts'
 import type { Executed } from './executor.ts'
-import { Backoff, startsAgain, type RestartRules } from './restart.ts'
-import { codeOf, endText, hasSucceeded, isPassing } from './run-end.ts'
+import { Backoff, shouldRestart, type RestartRules } from './restart.ts'
+import { exitCodeOf, endText, hasSucceeded, isTemporary } from './run-end.ts'
 
 const atOnce: NextStep = { againAfterMs: 0 }
 /** How often `--hold` checks that it still leads. */
@@ -17,12 +17,12 @@ const longestSleepMs = 10_000
  * started.
  */
 function finalCode({ end }: Executed, { stop }: RunContext): number | undefined {
-  return stop.signal || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
+  return stop.signal || (end.type === 'not-started' && !isTemporary(end)) ? exitCodeOf(end) : undefined
 }
 
 /** Returns the exit code after the last run. */
 function codeAfter({ end, hasTimedOut }: Executed): number {
-  return hasTimedOut ? exitCodes.timedOut : codeOf(end)
+  return hasTimedOut ? exitCodes.timedOut : exitCodeOf(end)
 }
 
 function isLost(done: Executed | undefined, leadership: Leadership): boolean {
@@ -43,25 +43,25 @@ function pause(leadership: Leadership, delayMs: number): Promise<boolean> {
   })
 }
 
-/** Runs the command while this machine leads, and restarts it as the rules say. */
+/** Runs the command while this machine leads, and restarts it according to the rules. */
 export function service(rules: RestartRules & { readonly once: boolean; readonly hold: boolean }): Mode {
   const backOff = new Backoff(rules.firstDelayMs)
   return {
     isTask: rules.once,
     async lead(leadership, stage) {
-      const { narrator, executor, stop } = stage
+      const { reporter, executor, stop } = stage
       for (;;) {
         const done = await executor.execute(leadership)
         const code = done ? finalCode(done, stage) : stop.code(this)
         if (code !== undefined) return { code }
         if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
-        if (!startsAgain(rules, done)) {
-          if (rules.hold) narrator.note('keeping the lease until tenure is stopped')
+        if (!shouldRestart(rules, done)) {
+          if (rules.hold) reporter.reportUnlessQuiet('keeping the lease until tenure is stopped')
           while (rules.hold && (await pause(leadership, longestSleepMs)));
           return { code: codeAfter(done) }
         }
         const againAfterMs = backOff.after(done.lastedMs)
-        narrator.note(
+        reporter.reportUnlessQuiet(
           `restarting the command in ${formatDuration(againAfterMs)}${rules.hold ? '' : ', unless another machine leads by then'}`,
         )
         if (!rules.hold) return { againAfterMs }
@@ -79,10 +79,10 @@ export function scheduled(schedule: JobSchedule): Mode {
     isTask: false,
     async lead(leadership, stage) {
       const { executor, stop } = stage
-      const { final } = await inCommandWords(() =>
+      const { final } = await withRecordErrors(() =>
         followSchedule<number>(leadership, {
           schedule,
-          tell: (happening) => narrate(happening, stage),
+          tell: (happening) => reportJobEvent(happening, stage),
           async perform({ run }) {
             const done = await executor.execute(leadership, { TENURE_SCHEDULED_AT: run.scheduledAt.toISOString() })
             return done && { ...reportOf(done, leadership), final: finalCode(done, stage) }
@@ -95,19 +95,19 @@ export function scheduled(schedule: JobSchedule): Mode {
   }
 }
 
-/** Runs the command unless the fleet has done so within the interval, and exits in both cases. */
+/** Runs the command unless the fleet has done so within the interval, and exits in either case. */
 export function atMostOncePer(intervalMs: number): Mode {
   const calledAt = now()
   return {
     isTask: true,
     async lead(leadership, stage) {
-      const { narrator, executor, stop } = stage
+      const { reporter, executor, stop } = stage
       let done: Executed | undefined
-      const outcome = await inCommandWords(() =>
+      const outcome = await withRecordErrors(() =>
         runAtMostOncePer(leadership, {
           intervalMs,
           calledAgoMs: () => -untilMs(calledAt),
-          tell: (happening) => narrate(happening, stage),
+          tell: (happening) => reportJobEvent(happening, stage),
           async perform() {
             done = await executor.execute(leadership)
             return done && reportOf(done, leadership)
@@ -115,7 +115,7 @@ export function atMostOncePer(intervalMs: number): Mode {
         }),
       )
       if ('servedMs' in outcome) {
-        narrator.note(`the last run was at ${new Date(outcome.servedMs).toISOString()}: nothing to do`)
+        reporter.reportUnlessQuiet(`the last run was at ${new Date(outcome.servedMs).toISOString()}: nothing to do`)
         return { code: 0 }
       }
       if (done && !isLost(done, leadership)) return { code: codeAfter(done) }
@@ -134,18 +134,19 @@ function reportOf(done: Executed, leadership: Leadership): RunReport {
   return { result, error: endText(end) }
 }
 
-function narrate(happening: JobEventBody, { narrator }: RunContext): void {
-  if (happening.type === 'scheduled') narrator.note(`the next run is at ${happening.scheduledAt.toISOString()}`)
+function reportJobEvent(happening: JobEventBody, { reporter }: RunContext): void {
+  if (happening.type === 'scheduled')
+    reporter.reportUnlessQuiet(`the next run is at ${happening.scheduledAt.toISOString()}`)
   else if (happening.type === 'missed') {
-    narrator.tell(`the run of ${happening.scheduledAt.toISOString()} was missed and is skipped`)
+    reporter.tell(`the run of ${happening.scheduledAt.toISOString()} was missed and is skipped`)
   } else if (happening.type === 'still-running') {
     const { run, scheduledAt } = happening
-    narrator.tell(`the run of ${run.scheduledAt.toISOString()} is still in progress at ${scheduledAt.toISOString()}`)
+    reporter.tell(`the run of ${run.scheduledAt.toISOString()} is still in progress at ${scheduledAt.toISOString()}`)
   }
 }
 
 /** Exits if the record belongs to another program, because waiting cannot fix that. */
-async function inCommandWords<T>(work: () => Promise<T>): Promise<T> {
+async function withRecordErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -1,18 +1,20 @@
+import { canSeeProcesses } from '@tenure/internal/process-status'
 import { isTenureError, type ElectionMetrics, type LeaseStore, type Metadata } from 'tenure'
 import { cronSchedule, type JobSchedule } from 'tenure/jobs'
 import { usageError } from '../shared/arguments/errors.ts'
-import { InvalidValue } from '../shared/arguments/refusal.ts'
-import { argument } from '../shared/arguments/settings.ts'
+import { InvalidValue } from '../shared/arguments/invalid-value.ts'
+import { parseArgument } from '../shared/arguments/settings.ts'
 import { serveMetrics } from '../shared/metrics-server.ts'
 import type { RunningServer } from '../shared/small-server.ts'
-import { nodeForService, openChosenStore } from '../shared/store.ts'
+import { nodeFromToken, openChosenStore, storeEnvironment } from '../shared/store.ts'
 import type { Mode } from './runner.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
+import type { RunPreference } from './preference.ts'
 import type { RunSettings } from './settings.ts'
 import type { Supervision } from './supervision.ts'
 import { divideLease, type RunTimings } from './timings.ts'
 
-/** What `tenure run` was asked to do. */
+/** The task that `tenure run` was asked to perform. */
 export interface Plan {
   readonly election: string
   readonly identity: string | undefined
@@ -22,8 +24,9 @@ export interface Plan {
   readonly args: readonly string[]
   readonly mode: Mode
   readonly timings: RunTimings
+  readonly preference: RunPreference
   readonly drainTimeoutMs: number
-  /** The time limit of a run; undefined if there is none. */
+  /** The time limit of a run. Undefined if there is none. */
   readonly maxRuntimeMs: number | undefined
   readonly storeTimeoutMs: number
   /** Whether the command gets the credentials of the store. */
@@ -31,25 +34,26 @@ export interface Plan {
   /** Whether to report only problems. */
   readonly isQuiet: boolean
   openStore(supervision: Supervision): Promise<LeaseStore>
-  /** Starts the metrics server; resolves to undefined if --metrics is not set. */
+  /** Starts the metrics server. Resolves to undefined if --metrics is not set. */
   showMetrics(metrics: ElectionMetrics): Promise<RunningServer | undefined>
 }
 
-/** Builds the plan. Rejects what cannot work before anything is started or connected. */
+/** Builds the plan. Rejects settings that cannot work before anything is started or connected. */
 export function planOf(election: string, words: readonly string[], settings: RunSettings): Plan {
   if (process.platform === 'win32')
     throw usageError(['tenure run does not work on Windows, which has no process groups.'])
   const [command = '', ...args] = words
   return {
     election,
-    identity: settings.identity ?? nodeForService(settings.store, settings),
+    identity: settings.identity ?? nodeFromToken(settings.store, settings),
     metadata: settings.metadata,
     command,
     args,
     timings: divideLease(settings.ttl, settings.grace),
+    preference: preferenceOf(settings),
     mode: modeOf(settings),
     drainTimeoutMs: settings.drainTimeout,
-    maxRuntimeMs: hasRuns(settings) ? settings.maxRuntime : undefined,
+    maxRuntimeMs: hasTimeLimit(settings) ? settings.maxRuntime : undefined,
     storeTimeoutMs: settings.storeTimeout,
     passesSecrets: settings.passSecrets,
     isQuiet: settings.quiet,
@@ -58,8 +62,17 @@ export function planOf(election: string, words: readonly string[], settings: Run
   }
 }
 
+function preferenceOf(settings: RunSettings): RunPreference {
+  const { eligible, eligibleFile, priority, present, generation, progressFile, progressTimeout } = settings
+  const isFollowed = progressFile !== undefined && progressTimeout !== undefined
+  const progressTimeoutMs = isFollowed ? progressTimeout : undefined
+  // The variable may be meant for the command, which reads it too.
+  const wanted = { present, generation: present ? generation : undefined }
+  return { eligible, eligibleFile, priority, ...wanted, progressFile, progressTimeoutMs }
+}
+
 /** Whether each run of the command is expected to end, so that it can have a time limit. */
-function hasRuns({ once, every, atMostOncePer: intervalMs }: RunSettings): boolean {
+function hasTimeLimit({ once, every, atMostOncePer: intervalMs }: RunSettings): boolean {
   return once || every !== undefined || intervalMs !== undefined
 }
 
@@ -70,13 +83,20 @@ function hasRuns({ once, every, atMostOncePer: intervalMs }: RunSettings): boole
  */
 async function openRunStore(settings: RunSettings, supervision: Supervision): Promise<LeaseStore> {
   const store = await openChosenStore(settings, {
-    signOfLife: (attempt, path) => (path === undefined ? undefined : supervision.openSign(attempt, path)),
+    signOfLife: (attempt, path) => (path === undefined ? undefined : supervision.openLivenessSocket(attempt, path)),
   })
+  const { store: url = '' } = settings
+  if (canBeGuarded(url, store)) supervision.guard(url, storeEnvironment(settings))
   const keepsRuns = settings.every !== undefined || settings.atMostOncePer !== undefined
   if (store.terms || !keepsRuns) return store
   throw usageError([
     'This store keeps no record between leaders, so it cannot record runs. Use another store for --every and --at-most-once-per.',
   ])
+}
+
+/** Whether a supervisor can release the lease of this process. The liveness socket of a file store is faster. */
+function canBeGuarded(url: string, { terms }: LeaseStore): boolean {
+  return terms && canSeeProcesses() && !/^(?:file|memory):/i.test(url)
 }
 
 function modeOf(settings: RunSettings): Mode {
@@ -89,9 +109,9 @@ function modeOf(settings: RunSettings): Mode {
 }
 
 function scheduleOf(every: string, { timezone, missed, ttl }: RunSettings): JobSchedule {
-  // Validated separately, so that the message names the option that is wrong.
-  argument('--timezone', timezone, (zone) => inRefusal(() => cronSchedule('@daily', { timezone: zone })))
-  return argument('--every', every, (pattern) =>
+  // Validated separately, so that the message names the invalid option.
+  parseArgument('--timezone', timezone, (zone) => inRefusal(() => cronSchedule('@daily', { timezone: zone })))
+  return parseArgument('--every', every, (pattern) =>
     inRefusal(() => cronSchedule(pattern, { timezone, missed, leaseDurationMs: ttl })),
   )
 }

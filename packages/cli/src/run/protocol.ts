@@ -1,10 +1,10 @@
 import type { Moment } from '../shared/clock.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
 /** How long the supervisor may take to answer. After that it counts as lost. */
 export const answerWithinMs = 5_000
 
-/** When the command gets SIGTERM and SIGKILL, unless the lease is renewed before. */
+/** When the command gets SIGTERM and SIGKILL, unless the lease is renewed first. */
 export interface Deadlines {
   readonly termAt: Moment
   readonly killAt: Moment
@@ -30,15 +30,20 @@ export type Order =
   | { readonly type: 'signal'; readonly run: number; readonly signal: NodeJS.Signals }
   /** The folder of the wrapper's files. The supervisor removes it if the wrapper dies. */
   | { readonly type: 'keep'; readonly folder: string }
+  /**
+   * The supervisor guards the wrapper: descriptor 4 is the pipe. `environment` opens the store. It contains secrets, so
+   * it is not the environment of the supervisor, which other programs may show.
+   */
+  | { readonly type: 'guard'; readonly environment: NodeJS.ProcessEnv }
   /** Sent together with a listening socket. */
-  | { readonly type: 'hold'; readonly sign: string }
-  | { readonly type: 'drop'; readonly sign: string }
+  | { readonly type: 'hold'; readonly socketId: string }
+  | { readonly type: 'drop'; readonly socketId: string }
 
 /** An answer from the supervisor. */
-export type Answer =
+export type SupervisorAnswer =
   | { readonly type: 'ready' }
-  | { readonly type: 'held'; readonly sign: string }
-  | { readonly type: 'started'; readonly run: number; readonly session: Session }
+  | { readonly type: 'held'; readonly socketId: string }
+  | { readonly type: 'started'; readonly run: number; readonly session: CommandSession }
   | { readonly type: 'not-started'; readonly run: number; readonly error: string; readonly code: string | undefined }
   | { readonly type: 'told'; readonly run: number }
   | {

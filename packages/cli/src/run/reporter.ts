@@ -1,19 +1,22 @@
 import type { CallReport, LeaseRecord } from 'tenure'
 import { setTimer } from '../shared/clock.ts'
 import { printable } from '../shared/output.ts'
-import { Troubles } from '../shared/error-log.ts'
+import { ErrorLog } from '../shared/error-log.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
 
-/** An elector reports its own election within this time after its own record appears. */
-const twinAfterMs = 2_000
+/**
+ * An elector reports its election within this time after its record appears. Otherwise the record belongs to another
+ * elector.
+ */
+const duplicateIdentityAfterMs = 2_000
 
 /** Reports the progress of the campaign, and each problem once. */
-export class Narrator {
+export class Reporter {
   readonly #plan: Plan
   readonly #messages: Messages
-  readonly #storeTroubles = new Troubles()
-  readonly #fileTroubles = new Troubles()
+  readonly #storeTroubles = new ErrorLog()
+  readonly #fileTroubles = new ErrorLog()
   #cancelTwin: () => void = () => {}
 
   constructor(plan: Plan, messages: Messages) {
@@ -24,11 +27,11 @@ export class Narrator {
   readonly tell = (text: string): void => this.#messages.tell(text)
 
   /** Like {@link tell}, but silent with --quiet. */
-  readonly note = (text: string): void => {
+  readonly reportUnlessQuiet = (text: string): void => {
     if (!this.#plan.isQuiet) this.#messages.tell(text)
   }
 
-  /** The current problem with the store; undefined if none is known. */
+  /** The current problem with the store. Undefined if none is known. */
   get storeTrouble(): string | undefined {
     return this.#storeTroubles.last
   }
@@ -36,7 +39,7 @@ export class Narrator {
   elected(term: number): void {
     this.#cancelTwin()
     this.#answered({ ofRenewal: false })
-    this.note(`leads "${this.#plan.election}" in term ${term}`)
+    this.reportUnlessQuiet(`leads "${this.#plan.election}" in term ${term}`)
   }
 
   renewed(): void {
@@ -45,26 +48,26 @@ export class Narrator {
 
   /** Records the end of a store call. */
   called(call: CallReport, isFollowing: () => boolean): void {
-    if (this.#storeTroubles.endsWith(call, isFollowing)) this.#sayThatItAnswers()
+    if (this.#storeTroubles.recordCall(call, isFollowing)) this.#sayThatItAnswers()
   }
 
   leads({ holder, term }: LeaseRecord, isOwnName: boolean): void {
     const waits = `${printable(holder)} leads "${this.#plan.election}" in term ${term}; waiting`
     this.#cancelTwin()
-    if (!isOwnName) return this.note(waits)
+    if (!isOwnName) return this.reportUnlessQuiet(waits)
     // This process's own grant is also reported as a new leader, right before its election. If no election follows,
     // another candidate has the same name.
-    this.#cancelTwin = setTimer(twinAfterMs, () => {
+    this.#cancelTwin = setTimer(duplicateIdentityAfterMs, () => {
       this.tell(`${waits}. It has the same identity as this process. Give each process its own --identity.`)
     })
   }
 
   storeFailed(text: string, what: { readonly ofRenewal: boolean }): void {
-    if (this.#storeTroubles.isNew(text, what)) this.tell(text)
+    if (this.#storeTroubles.shouldReport(text, what)) this.tell(text)
   }
 
   fileFailed(text: string): void {
-    if (this.#fileTroubles.isNew(text, { ofRenewal: false })) this.tell(text)
+    if (this.#fileTroubles.shouldReport(text, { ofRenewal: false })) this.tell(text)
   }
 
   close(): void {
@@ -76,6 +79,6 @@ export class Narrator {
   }
 
   #sayThatItAnswers(): void {
-    this.note('the store answers again')
+    this.reportUnlessQuiet('the store answers again')
   }
 }

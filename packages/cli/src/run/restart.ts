@@ -11,7 +11,7 @@ export interface RestartRules {
 const longestDelayMs = 60_000
 
 /** Whether to start the command again. */
-export function startsAgain({ policy }: RestartRules, { end, hasTimedOut }: Executed): boolean {
+export function shouldRestart({ policy }: RestartRules, { end, hasTimedOut }: Executed): boolean {
   return policy === 'always' || (policy === 'on-failure' && (hasTimedOut || !hasSucceeded(end)))
 }
 

@@ -1,7 +1,7 @@
 import { exitCodes } from '../shared/arguments/errors.ts'
-import { codeOfSignal } from '../shared/ending.ts'
+import { signalExitCode } from '../shared/shutdown.ts'
 
-/** How a run ended: with an exit of the command, or why there was none. */
+/** How a run ended: with the exit of the command, or the reason why there was none. */
 export type RunEnd =
   | { readonly type: 'exited'; readonly code: number | null; readonly signal: NodeJS.Signals | null }
   | { readonly type: 'not-started'; readonly error: string; readonly code: string | undefined }
@@ -16,15 +16,15 @@ export function hasSucceeded(end: RunEnd): boolean {
 const passing = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']
 
 /** Whether the start failed for a temporary reason: too many processes or open files, or too little memory. */
-export function isPassing(end: RunEnd): boolean {
+export function isTemporary(end: RunEnd): boolean {
   return end.type === 'not-started' && end.code !== undefined && passing.includes(end.code)
 }
 
 /** The exit code of `tenure run` after such an end. */
-export function codeOf(end: RunEnd): number {
+export function exitCodeOf(end: RunEnd): number {
   if (end.type === 'not-started') return end.code === 'ENOENT' ? exitCodes.notFound : exitCodes.notExecutable
   if (end.type === 'unknown') return exitCodes.failed
-  return end.code ?? codeOfSignal(end.signal ?? 'SIGKILL')
+  return end.code ?? signalExitCode(end.signal ?? 'SIGKILL')
 }
 
 export function endText(end: RunEnd): string {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { CommandError, usageError } from '../shared/arguments/errors.ts'
-import { argument, mistypedVariables, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { parseArgument, mistypedVariables, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { nameOf } from '../shared/arguments/values.ts'
 import { Runner } from './runner.ts'
 import { Messages } from './messages.ts'
@@ -12,7 +12,7 @@ export async function run(args: readonly string[], flags: Sources['flags'], prog
   const { name, words } = divide(args, process.argv)
   const settings = settingsFrom(runSettings, flags)
   checkRunSettings(settings, flags)
-  const plan = planOf(argument('ELECTION', name, nameOf), words, settings)
+  const plan = planOf(parseArgument('ELECTION', name, nameOf), words, settings)
   const messages = new Messages()
   for (const text of mistypedVariables(runSettings, process.env, program)) messages.tell(text)
   try {
@@ -28,8 +28,8 @@ export async function run(args: readonly string[], flags: Sources['flags'], prog
 }
 
 /**
- * Splits the arguments at `--`: the election is before it, the command after it. So neither can be mistaken for the
- * other.
+ * Splits the arguments at `--`. The election comes before it and the command after it, so that neither can be mistaken
+ * for the other.
  */
 function divide(args: readonly string[], typed: readonly string[]): { name: string; words: readonly string[] } {
   const place = typed.indexOf('--')

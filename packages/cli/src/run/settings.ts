@@ -1,22 +1,23 @@
 import { formatDuration, parseDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
-import { setting, toggle, type Chosen } from '../shared/arguments/settings.ts'
+import { setting, toggle, type SettingValues } from '../shared/arguments/settings.ts'
 import {
   allowedHost,
-  campaignedStoreSettings,
+  candidateStoreSettings,
   identity,
   metadata,
   metrics,
   ttl,
 } from '../shared/arguments/store-settings.ts'
-import { oneOf, textOf } from '../shared/arguments/values.ts'
+import { generationOf, oneOf, pathOf, textOf } from '../shared/arguments/values.ts'
 
+const priorities = ['normal', 'low', 'lowest'] as const
 export const restartPolicies = ['never', 'on-failure', 'always'] as const
 export const missedPolicies = ['skip', 'run-once'] as const
 
 /** All settings of `tenure run`. Flags, environment variables and help derive from this table. */
 export const runSettings = {
-  ...campaignedStoreSettings,
+  ...candidateStoreSettings,
   ttl,
   grace: setting(
     {
@@ -36,6 +37,39 @@ export const runSettings = {
     shownDefault: 'the node of the token, else the host name, the process id and a random part',
   },
   metadata,
+  eligible: setting(
+    {
+      placeholder: 'command',
+      help: 'lead only while this shell command exits with 0; it runs every retry interval, and may take that long',
+    },
+    textOf,
+  ),
+  eligibleFile: setting({ placeholder: 'path', help: 'lead only while this file exists' }, pathOf),
+  priority: setting(
+    {
+      placeholder: 'priority',
+      help: 'how soon to take over, compared with the others: normal, low, lowest',
+      shownDefault: 'normal',
+    },
+    oneOf(priorities),
+    'normal' as const,
+  ),
+  present: toggle('take a seat among the members of the election, so that tenure members shows this machine'),
+  generation: setting(
+    {
+      placeholder: 'number',
+      help: 'the number of the roll-out: leave the lease to present members of a higher one; needs --present',
+    },
+    generationOf,
+  ),
+  progressFile: setting(
+    { placeholder: 'path', help: 'a file that the command touches while it makes progress' },
+    pathOf,
+  ),
+  progressTimeout: setting(
+    { placeholder: 'duration', help: 'step down if --progress-file was not touched for this long' },
+    parseDuration,
+  ),
   once: toggle('run the command once and exit with its exit code, or with 75 if leadership was lost'),
   restart: setting(
     {
@@ -90,7 +124,9 @@ export const runSettings = {
   quiet: toggle('report only problems'),
 }
 
-export type RunSettings = Chosen<typeof runSettings>
+export type RunSettings = SettingValues<typeof runSettings>
+
+const flagOf = { progressFile: '--progress-file', progressTimeout: '--progress-timeout' }
 
 /**
  * Checks settings that depend on each other. Conflicts are reported for `flags` of this command only, because the
@@ -105,6 +141,15 @@ export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<s
   if (flags['maxRuntime'] !== undefined && !once && every === undefined && atMostOncePer === undefined) {
     problems.push('--max-runtime requires --every, --at-most-once-per or --once.')
   }
+  for (const [name, other] of [
+    ['progressFile', 'progressTimeout'],
+    ['progressTimeout', 'progressFile'],
+  ] as const) {
+    if (flags[name] !== undefined && settings[other] === undefined) {
+      problems.push(`${flagOf[name]} requires ${flagOf[other]}.`)
+    }
+  }
+  if (flags['generation'] !== undefined && !settings.present) problems.push('--generation requires --present.')
   if (once && restart === 'always')
     problems.push('--once exits after the first success, so --restart cannot be always.')
   if (once && hold) problems.push('--once exits with the command, so it cannot be combined with --hold.')

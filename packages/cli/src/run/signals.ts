@@ -1,14 +1,14 @@
 import { now } from '../shared/clock.ts'
 
-/** What to do on signals to the wrapper. */
+/** The handlers for signals to the wrapper. */
 export interface SignalTarget {
-  /** End gracefully; the command gets the signal. */
+  /** End gracefully. The command gets the signal. */
   stop(signal: NodeJS.Signals): void
   /** End at once. */
-  hurry(signal: NodeJS.Signals): void
+  stopNow(signal: NodeJS.Signals): void
   /** Forward the signal to the command, and do nothing else. */
-  pass(signal: NodeJS.Signals): void
-  /** Ctrl-Z, and the continuation after it. */
+  forward(signal: NodeJS.Signals): void
+  /** Called on Ctrl-Z, and when the process is continued afterwards. */
   pause(): void
   resume(): void
 }
@@ -17,24 +17,30 @@ export interface SignalTarget {
  * A key in a terminal signals both tenure and the `npx` that started it, and npx forwards its own. Two signals within
  * this time count as one.
  */
-const sameMs = 250
+const duplicateSignalMs = 250
 
-/** Handles the signals of terminals and service managers. Returns a function that removes the handlers. */
-export function takeSignals(target: SignalTarget): () => void {
+/**
+ * Handles the signals of terminals and service managers. Returns a function to call when only the exit is left: from
+ * then on, requests to end are ignored. Without a handler, the kernel would end the process, and the exit code of the
+ * command would be lost.
+ */
+export function handleSignals(target: SignalTarget): () => void {
   let stoppedAtMs: number | undefined
+  let isExiting = false
   const stop = (signal: NodeJS.Signals) => {
+    if (isExiting) return
     const nowMs = now().machineMs
     if (stoppedAtMs === undefined) {
       stoppedAtMs = nowMs
       target.stop(signal)
       // A closing terminal signals all its processes, and the shell then signals its jobs again. A second SIGHUP is not
       // a request to hurry.
-    } else if (signal !== 'SIGHUP' && nowMs - stoppedAtMs >= sameMs) target.hurry(signal)
+    } else if (signal !== 'SIGHUP' && nowMs - stoppedAtMs >= duplicateSignalMs) target.stopNow(signal)
   }
   const handlers: readonly (readonly [NodeJS.Signals, (signal: NodeJS.Signals) => void])[] = [
     ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const).map((signal) => [signal, stop] as const),
     ...(['SIGWINCH', 'SIGUSR1', 'SIGUSR2'] as const).map(
-      (signal) => [signal, (name: NodeJS.Signals) => target.pass(name)] as const,
+      (signal) => [signal, (name: NodeJS.Signals) => target.forward(name)] as const,
     ),
     [
       'SIGTSTP',
@@ -47,6 +53,6 @@ export function takeSignals(target: SignalTarget): () => void {
   ]
   for (const [signal, handler] of handlers) process.on(signal, handler)
   return () => {
-    for (const [signal, handler] of handlers) process.off(signal, handler)
+    isExiting = true
   }
 }

@@ -1,12 +1,12 @@
 import { CommandError } from '../shared/arguments/errors.ts'
-import { codeOfSignal } from '../shared/ending.ts'
+import { signalExitCode } from '../shared/shutdown.ts'
 
 /** Whether and why `tenure run` must end: because of a signal, or because the store cannot be used. */
 export class StopRequest {
   readonly #controller = new AbortController()
   #signal: NodeJS.Signals | undefined
 
-  /** The signal that requested the end; undefined if none did. */
+  /** The signal that requested the end. Undefined if none did. */
   get signal(): NodeJS.Signals | undefined {
     return this.#signal
   }
@@ -22,12 +22,12 @@ export class StopRequest {
   }
 
   /**
-   * The exit code after a signal, if nothing else determines one. For a task, ending before it is done is not a
-   * success.
+   * The exit code after a signal, if nothing else determines one. For a mode with a task, ending before the task is
+   * done is not a success.
    */
   code({ isTask }: { readonly isTask: boolean }): number | undefined {
     if (!this.#signal) return undefined
-    return this.#signal === 'SIGTERM' && !isTask ? 0 : codeOfSignal(this.#signal)
+    return this.#signal === 'SIGTERM' && !isTask ? 0 : signalExitCode(this.#signal)
   }
 
   stop(signal: NodeJS.Signals): void {

@@ -5,7 +5,7 @@ import { setTimer } from '../shared/clock.ts'
 
 interface StoreHealthOptions {
   readonly timeoutMs: number
-  /** Whether another candidate is known to hold a lease. Then this one does not need to write. */
+  /** Whether another candidate is known to hold a lease. If so, this one does not need to write. */
   isHeld(): boolean
   /** Reads from the store. Rejects if that fails. */
   look(): Promise<unknown>
@@ -18,7 +18,7 @@ interface StoreHealthOptions {
  *
  * - `unknown`: the store has not answered yet. The timeout runs from the start.
  * - `usable`: the store has answered.
- * - `away`: a write has failed, and reads fail too. The store was usable before, so there is no timeout.
+ * - `away`: a write has failed, and reads also fail. The store was usable before, so there is no timeout.
  * - `read-only`: a write has failed, but reads succeed. The store is reachable, so the timeout runs.
  */
 export class StoreHealth {
@@ -40,16 +40,16 @@ export class StoreHealth {
     return this.#state !== 'unknown'
   }
 
-  /** Records a finished call. `trouble` is why it failed, if it did. */
+  /** Records a finished call. `trouble` is the reason if the call failed. */
   note({ verb, result }: Pick<CallReport, 'verb' | 'result'>, trouble: string | undefined): void {
     const isWrite = verb !== 'read'
     if (result !== 'failed') {
       const known = { hasWriteFailed: this.#writeTrouble !== undefined, isHeld: this.#options.isHeld() }
-      if (isAnswer({ isWrite, isOk: result === 'ok' }, known)) this.#works()
+      if (isAnswer({ isWrite, isOk: result === 'ok' }, known)) this.#markUsable()
     } else if (isWrite) {
       this.#writeTrouble = trouble ?? 'A write got no answer.'
       if (this.#state === 'usable') this.#state = 'away'
-      void this.#look()
+      void this.#probe()
     }
   }
 
@@ -58,17 +58,17 @@ export class StoreHealth {
     this.#cancel()
   }
 
-  #works(): void {
+  #markUsable(): void {
     this.#state = 'usable'
     this.#writeTrouble = undefined
     this.#cancel()
   }
 
   /**
-   * Checks after each failed write whether the store can be read. The elector would not read by itself while it still
-   * has a lease to release.
+   * Checks after each failed write whether the store can be read. The elector itself does not read while it still has a
+   * lease to release.
    */
-  async #look(): Promise<void> {
+  async #probe(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
     this.#isReadable = await this.#options.look().then(
@@ -87,13 +87,13 @@ export class StoreHealth {
   }
 
   #arm(): void {
-    this.#cancel = setTimer(this.#options.timeoutMs, () => this.#judge())
+    this.#cancel = setTimer(this.#options.timeoutMs, () => this.#onTimeout())
   }
 
-  #judge(): void {
+  #onTimeout(): void {
     // A watch may have shown a lease that no call has returned. A leader is not ended here, because it ends with its
     // lease.
-    if (this.#options.isHeld()) return this.#works()
+    if (this.#options.isHeld()) return this.#markUsable()
     const time = formatDuration(this.#options.timeoutMs)
     const text = this.#isReadable
       ? `The store can be read, but no write has succeeded for ${time}.`

@@ -1,12 +1,13 @@
-import type { Server } from 'node:net'
-import { CommandRun, type Work } from './command-run.ts'
+import type { Server, Socket } from 'node:net'
+import { GuardLink } from 'tenure/internal'
+import { CommandRun, type CommandSpec } from './command-run.ts'
 import type { Deadlines } from './protocol.ts'
 import { SupervisorProcess } from './supervisor-process.ts'
 import { listen, remove, serve } from '@tenure/internal/liveness-socket'
 
 /**
- * The wrapper's side of the supervision. It keeps a supervisor alive, shares with it what must outlive either process,
- * and starts runs.
+ * The wrapper's side of the supervision. It keeps a supervisor alive, shares with it the state that must outlive either
+ * process, and starts runs.
  */
 export class Supervision {
   readonly #election: string
@@ -15,6 +16,7 @@ export class Supervision {
   #supervisor: SupervisorProcess | undefined
   #shared: Promise<void> | undefined
   #folder: string | undefined
+  #guarded: { readonly storeUrl: string; readonly environment: NodeJS.ProcessEnv } | undefined
   #runs = 0
   #isClosed = false
 
@@ -39,6 +41,7 @@ export class Supervision {
   async #share(supervisor: SupervisorProcess): Promise<void> {
     await supervisor.ready
     if (this.#folder !== undefined) supervisor.send({ type: 'keep', folder: this.#folder })
+    this.#sendGuard(supervisor)
     for (const [sign, server] of this.#signs) await supervisor.hold(sign, server)
   }
 
@@ -48,8 +51,34 @@ export class Supervision {
     this.#supervisor?.send({ type: 'keep', folder })
   }
 
+  /**
+   * The URL by which the supervisor opens the store to release the lease. Undefined if the supervisor does not release
+   * it.
+   */
+  get guardedUrl(): string | undefined {
+    return this.#guarded?.storeUrl
+  }
+
+  /** Lets every supervisor guard this process. `environment`: the variables by which the store was opened. */
+  guard(storeUrl: string, environment: NodeJS.ProcessEnv): void {
+    this.#guarded = { storeUrl, environment }
+    GuardLink.shared.openPipe = () => this.#guardPipe()
+    if (this.#supervisor) this.#sendGuard(this.#supervisor)
+  }
+
+  #sendGuard(supervisor: SupervisorProcess): void {
+    if (this.#guarded) supervisor.send({ type: 'guard', environment: this.#guarded.environment })
+  }
+
+  #guardPipe(): Socket {
+    const pipe = this.#supervisor?.isAlive ? this.#supervisor.guardPipe : undefined
+    // The next renewal tries again.
+    if (!pipe?.writable) throw new Error('the supervisor is not running')
+    return pipe
+  }
+
   /** Opens a liveness socket that refuses connections only when both processes have ended. */
-  async openSign(sign: string, path: string): Promise<{ path: string; close(): Promise<void> }> {
+  async openLivenessSocket(sign: string, path: string): Promise<{ path: string; close(): Promise<void> }> {
     const supervisor = await this.ready()
     const server = await listen(path)
     const close = serve(server)
@@ -57,7 +86,7 @@ export class Supervision {
     const end = async () => {
       if (!(await remove(path))) return
       this.#signs.delete(sign)
-      this.#supervisor?.send({ type: 'drop', sign })
+      this.#supervisor?.send({ type: 'drop', socketId: sign })
       close()
     }
     try {
@@ -69,7 +98,7 @@ export class Supervision {
     return { path, close: end }
   }
 
-  async start(work: Work, deadlines: Deadlines, graceMs: number): Promise<CommandRun> {
+  async start(work: CommandSpec, deadlines: Deadlines, graceMs: number): Promise<CommandRun> {
     const supervisor = await this.ready()
     return new CommandRun(supervisor, (this.#runs += 1), work, deadlines, graceMs, this.#tell)
   }

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import type { Server } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
-import { randomId, setPatientTimer } from '../shared/clock.ts'
+import { randomId, setTimerAfterInput } from '../shared/clock.ts'
 import { withoutSecrets } from './environment.ts'
-import { answerWithinMs, type Answer, type Order } from './protocol.ts'
-import { childrenOf, type Session } from './session.ts'
+import { answerWithinMs, type SupervisorAnswer, type Order } from './protocol.ts'
+import { childrenOf, type CommandSession } from './session.ts'
 
 /** The wrapper's handle on one supervisor process. It sends orders, receives answers, and notices its end. */
 export class SupervisorProcess {
@@ -13,15 +13,15 @@ export class SupervisorProcess {
   readonly exited: Promise<void>
   isAlive = true
   /**
-   * An argument that only this supervisor has, and any child that it has forked but that has not executed its program
-   * yet.
+   * An argument that identifies this supervisor. A child that the supervisor has forked also has it until the child
+   * executes its own program.
    */
   readonly mark = randomId()
   /** The processes that the supervisor had started when it was killed. */
-  children: readonly Session[] = []
+  children: readonly CommandSession[] = []
   readonly #process: ChildProcess
   #failure = new CommandError('The supervisor process does not answer.', exitCodes.failed)
-  readonly #listeners = new Set<(answer: Answer) => void>()
+  readonly #listeners = new Set<(answer: SupervisorAnswer) => void>()
 
   constructor(election: string) {
     const file = fileURLToPath(new URL('supervisor.js', import.meta.url))
@@ -31,7 +31,7 @@ export class SupervisorProcess {
       this.#process = spawn(process.execPath, [file, this.mark, election], {
         detached: true,
         env,
-        stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+        stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
       })
     } catch (error) {
       throw notStarted(error as Error)
@@ -49,7 +49,7 @@ export class SupervisorProcess {
         end()
       })
     })
-    this.#process.on('message', (answer: Answer) => {
+    this.#process.on('message', (answer: SupervisorAnswer) => {
       for (const listener of this.#listeners) listener(answer)
     })
     this.ready = this.#within(({ type }) => type === 'ready')
@@ -57,17 +57,22 @@ export class SupervisorProcess {
     this.ready.catch(() => {})
   }
 
+  /** The pipe to the guard in the supervisor. */
+  get guardPipe(): Socket {
+    return this.#process.stdio[4] as Socket
+  }
+
   send(order: Order): void {
     if (this.#process.connected) this.#process.send(order, () => {})
   }
 
   async hold(sign: string, server: Server): Promise<void> {
-    const held = this.#within((answer) => answer.type === 'held' && answer.sign === sign)
-    if (this.#process.connected) this.#process.send({ type: 'hold', sign } satisfies Order, server, () => {})
+    const held = this.#within((answer) => answer.type === 'held' && answer.socketId === sign)
+    if (this.#process.connected) this.#process.send({ type: 'hold', socketId: sign } satisfies Order, server, () => {})
     await held
   }
 
-  listen(listener: (answer: Answer) => void): () => void {
+  listen(listener: (answer: SupervisorAnswer) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
@@ -84,14 +89,16 @@ export class SupervisorProcess {
   }
 
   async close(): Promise<void> {
+    // This process ends in order, so the supervisor must not wait for a crash.
+    this.guardPipe.destroy()
     if (this.#process.connected) this.#process.disconnect()
-    const cancel = setPatientTimer(answerWithinMs, () => this.kill())
+    const cancel = setTimerAfterInput(answerWithinMs, () => this.kill())
     this.wake()
     await this.exited
     cancel()
   }
 
-  #within(isIt: (answer: Answer) => boolean): Promise<void> {
+  #within(isIt: (answer: SupervisorAnswer) => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (outcome: () => void) => {
         cancel()
@@ -102,7 +109,7 @@ export class SupervisorProcess {
       const forget = this.listen((answer) => {
         if (isIt(answer)) settle(resolve)
       })
-      const cancel = setPatientTimer(answerWithinMs, () => {
+      const cancel = setTimerAfterInput(answerWithinMs, () => {
         this.kill()
         fail()
       })
@@ -111,7 +118,7 @@ export class SupervisorProcess {
   }
 }
 
-/** Node reports some start failures as an event and throws others. */
+/** The error for a supervisor that did not start. Node reports some start failures as an event and throws others. */
 function notStarted({ message }: Error): CommandError {
   return new CommandError(`Cannot start the supervisor process: ${message}`, exitCodes.failed)
 }

@@ -1,5 +1,6 @@
 /**
- * The supervisor of `tenure run`: a separate process that ends the command in time, whatever happens to the wrapper.
+ * The supervisor of `tenure run`: a separate process that ends the command in time, no matter what happens to the
+ * wrapper.
  *
  * Why the commands of two machines never run at the same time, even though any one process may be killed or stopped at
  * any moment:
@@ -24,14 +25,29 @@
  *     ended.
  *  6. W releases the lease only after S has reported that C's session is gone, or S is dead, and W has checked itself.
  *     If an order to start was not answered, W waits for S's death before it does anything else.
+ *  7. When W has died, S releases the lease, so that others need not wait until it expires. S does so only if all of the
+ *     following hold. Each of them, once true, stays true, so the order in which S finds out does not matter:
+ *     a. The channel to W is closed. From then on S starts nothing, and W cannot order anything.
+ *     b. No process of C's session is left (2, 3). Nor is one of an earlier C: S starts the next command only after the
+ *        previous session has ended, and W starts another supervisor only for the next command, after the previous
+ *        session has ended (6).
+ *     c. No process anywhere has the marker of W's commands in its environment. So a process that left C's session by
+ *        starting its own is noticed, unless it has cleared its environment or changed its user.
+ *     d. The kernel says that W is gone. A closed channel alone does not prove that W no longer believes that it leads.
+ *     By a to c nothing that W started runs, and by d W neither believes nor sends anything. S then releases exactly what
+ *     W registered, at exactly the version that S has read: see `guard.ts` of the library, G2. If one of a to d does not
+ *     hold in time, or S is stopped, dead or cut off from the store, S releases nothing, and the lease expires. S ignores
+ *     signals to end even now: a service manager sends them as soon as W is dead. It stops trying after a third of the
+ *     lease, and after 10 s at the latest.
  *
  * Not covered:
  *
  * - W and S both stopped or dead, where a start that hangs counts as a stop of S. C is killed as soon as S continues.
  * - Processes that left C's session by starting their own, or that changed to a user whom W may not signal. A cgroup
- *   contains those.
+ *   contains those. They are not killed. The release after W's death (7) does not wait for those that also cleared their
+ *   environment or changed their user.
  * - A machine whose clocks were all paused.
- * - A pause of the machine between C's last look at its lease and its write.
+ * - A pause of the machine between C's last check of its lease and its write.
  *
  * For these, the resource that C writes to must check the term (TENURE_TERM). Where the system does not list its
  * processes, those in other process groups are not covered either, nor is S's child if S was killed while it hung in a
@@ -43,13 +59,14 @@ import type { Server } from 'node:net'
 import { untilMs } from '../shared/clock.ts'
 import { Enforcer } from './enforcer.ts'
 import { serve } from '@tenure/internal/liveness-socket'
-import { removeFence } from './fence-file.ts'
-import type { Answer, Order } from './protocol.ts'
-import { sessionOf, signalSession } from './session.ts'
+import { CrashRelease } from './crash-release.ts'
+import { fenceMarker, removeFence } from './fence-file.ts'
+import type { SupervisorAnswer, Order } from './protocol.ts'
+import { findMarkedSessions, sessionOf, signalSession } from './session.ts'
 
 type Start = Extract<Order, { type: 'start' }>
 
-/** The command that is running. */
+/** The running command. */
 interface RunningCommand {
   readonly id: number
   readonly enforcer: Enforcer
@@ -59,6 +76,9 @@ interface RunningCommand {
 const signs = new Map<string, () => void>()
 let run: RunningCommand | undefined
 let folder: string | undefined
+/** An entry in the environment of every process of a command, unless the process has cleared its environment. */
+const markers = new Set<string>()
+let crashRelease: CrashRelease | undefined
 let isOrphan = false
 
 // A service manager that stops a unit signals all of its processes at once. W decides what to do, and if W is gone, S
@@ -69,9 +89,10 @@ for (const signal of ignored) process.on(signal, () => {})
 
 process.on('message', (order: Order, handle: unknown) => {
   if (order.type === 'start') return start(order)
-  if (order.type === 'keep') return void (folder = order.folder)
-  if (order.type === 'hold') return hold(order.sign, handle as Server)
-  if (order.type === 'drop') return drop(order.sign)
+  if (order.type === 'keep') return keep(order.folder)
+  if (order.type === 'guard') return void (crashRelease = new CrashRelease(order.environment))
+  if (order.type === 'hold') return hold(order.socketId, handle as Server)
+  if (order.type === 'drop') return drop(order.socketId)
   if (order.run !== run?.id) return
   if (order.type === 'extend') run.enforcer.extend(order.deadlines)
   else if (order.type === 'end') run.enforcer.end(order.signal, order.killAt)
@@ -81,12 +102,12 @@ process.on('message', (order: Order, handle: unknown) => {
 process.on('disconnect', () => {
   isOrphan = true
   if (run) run.enforcer.kill()
-  else leave()
+  else void exitSupervisor()
 })
 
 answer({ type: 'ready' })
 
-function answer(message: Answer): void {
+function answer(message: SupervisorAnswer): void {
   // If the wrapper no longer listens, the closed pipe reports that.
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
@@ -94,6 +115,8 @@ function answer(message: Answer): void {
 function start({ run: id, command, args, environment, stdin, deadlines, graceMs }: Start): void {
   const refuse = (error: string, code?: string) => answer({ type: 'not-started', run: id, error, code })
   if (run) return refuse('another command still runs')
+  // An orphaned supervisor is about to release the lease.
+  if (isOrphan) return refuse('tenure is gone')
   if (untilMs(deadlines.termAt) <= 0) return refuse('its deadline had already passed')
   const child = spawnChild(command, args, environment, stdin)
   const refuseFor = (error: NodeJS.ErrnoException) => refuse(startFailure(command, error), error.code)
@@ -111,16 +134,16 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     if (!exit || !isGone) return
     run = undefined
     answer({ type: 'gone', run: id, ...exit })
-    if (isOrphan) leave()
+    if (isOrphan) void exitSupervisor()
   }
   const enforcer = new Enforcer({
     session,
     deadlines,
     graceMs,
-    patienceMs: 0,
-    // After the command has exited, only the processes that it left behind are signaled. That must not count as having
-    // told the command to end.
-    onTold: () => exit ?? answer({ type: 'told', run: id }),
+    signalDelayMs: 0,
+    // After the command has exited, only the processes that it left behind are signaled. That must not count as a
+    // request to the command to end.
+    onSignaled: () => exit ?? answer({ type: 'told', run: id }),
     // W gets the same error and reports it.
     onRefused: () => {},
     onGone: () => {
@@ -167,7 +190,7 @@ function startFailure(command: string, { code, message }: NodeJS.ErrnoException)
 
 function hold(sign: string, server: Server): void {
   signs.set(sign, serve(server))
-  answer({ type: 'held', sign })
+  answer({ type: 'held', socketId: sign })
 }
 
 function drop(sign: string): void {
@@ -175,7 +198,24 @@ function drop(sign: string): void {
   signs.delete(sign)
 }
 
-function leave(): void {
+function keep(path: string): void {
+  folder = path
+  markers.add(fenceMarker(path))
+}
+
+/** Called when W is gone and no process of C's session is left. */
+async function exitSupervisor(): Promise<void> {
   if (folder !== undefined) removeFence(folder)
+  if (crashRelease && !hasSurvivor()) await crashRelease.release()
   process.exit(0)
+}
+
+/**
+ * Whether a process of a command may have left its session and still be running. It would overlap with the next
+ * leader's command.
+ */
+function hasSurvivor(): boolean {
+  // Take two lists: see `scan` in session.ts for what one list can miss.
+  const lists = [...markers, ...markers].map((marker) => findMarkedSessions(marker))
+  return lists.some(({ sessions, isComplete }) => sessions.length > 0 || !isComplete)
 }

@@ -1,7 +1,8 @@
 import { resolveTimings, type Leadership, type LeadershipLostError } from 'tenure'
+import { isVoluntaryEnd } from 'tenure/internal'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
-import { later, now } from '../shared/clock.ts'
+import { addMs, now } from '../shared/clock.ts'
 import { withCommandErrors } from '../shared/failures.ts'
 import type { Deadlines } from './protocol.ts'
 
@@ -11,11 +12,11 @@ const shortestMarginMs = 100
 export interface RunTimings {
   readonly leaseDurationMs: number
   readonly renewDeadlineMs: number
-  /** From SIGTERM to SIGKILL after a loss. */
+  /** The time from SIGTERM to SIGKILL after a loss. */
   readonly graceMs: number
   /**
-   * From SIGKILL to the last moment at which this machine may rely on its lease. It allows for a busy machine, and for
-   * the kernel to clean up the killed processes.
+   * The time from SIGKILL to the last moment at which this machine may rely on its lease. It allows for a busy machine,
+   * and gives the kernel time to clean up the killed processes.
    */
   readonly marginMs: number
 }
@@ -47,11 +48,11 @@ export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): R
   return { leaseDurationMs: ttlMs, renewDeadlineMs, graceMs, marginMs }
 }
 
-/** Whether leadership ended on request. Then the lease is renewed until the command has ended. */
+/** Whether this process ended its leadership itself. Then the lease is renewed until the command has ended. */
 export function isVoluntary({ signal }: Leadership): boolean {
   if (!signal.aborted) return false
   const { reason } = signal.reason as LeadershipLostError
-  return reason === 'stopped' || reason === 'released'
+  return isVoluntaryEnd(reason)
 }
 
 /**
@@ -65,5 +66,5 @@ export function deadlinesOf(leadership: Leadership, { graceMs, marginMs }: RunTi
   const hasYielded = isVoluntary(leadership)
   const termMs = hasYielded ? lastMs : Math.min(leadership.remainingMs(), lastMs)
   const killMs = hasYielded ? lastMs : Math.min(termMs + graceMs, lastMs)
-  return { termAt: later(at, termMs), killAt: later(at, killMs) }
+  return { termAt: addMs(at, termMs), killAt: addMs(at, killMs) }
 }

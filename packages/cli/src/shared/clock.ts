@@ -1,7 +1,7 @@
 import { systemClock, uuid } from '@tenure/internal/clock'
 
-/** Calls back after a delay, unless the process exits before. The timer does not keep the process alive. */
-export function after(delayMs: number, callback: () => void): void {
+/** Calls back after a delay, unless the process exits first. The timer does not keep the process alive. */
+export function setBackgroundTimer(delayMs: number, callback: () => void): void {
   systemClock.setTimer(delayMs, callback, { background: true })
 }
 
@@ -18,11 +18,11 @@ export function now(): Moment {
   return { machineMs: systemClock.machineMs(), bootMs: systemClock.bootMs() }
 }
 
-export function later({ machineMs, bootMs }: Moment, ms: number): Moment {
+export function addMs({ machineMs, bootMs }: Moment, ms: number): Moment {
   return { machineMs: machineMs + ms, bootMs: bootMs + ms }
 }
 
-/** The time until a moment, by the clock on which less is left. Negative once the moment has passed. */
+/** The time until a moment, by the clock that shows less time left. Negative once the moment has passed. */
 export function untilMs(moment: Moment): number {
   const { machineMs, bootMs } = now()
   return Math.min(moment.machineMs - machineMs, moment.bootMs - bootMs)
@@ -40,10 +40,10 @@ export function setTimer(delayMs: number, callback: () => void): () => void {
 }
 
 /**
- * Like {@link setTimer}, for a caller that waits for a message. If this process was kept from running, the message may
- * have arrived without being read. So pending input is read before the callback.
+ * Sets a timer for a caller that waits for a message. If this process was stalled, the message may have arrived without
+ * being read. So pending input is read before the callback.
  */
-export function setPatientTimer(delayMs: number, callback: () => void): () => void {
+export function setTimerAfterInput(delayMs: number, callback: () => void): () => void {
   let immediate: NodeJS.Immediate | undefined
   const cancel = setTimer(delayMs, () => (immediate = setImmediate(callback)))
   return () => {

@@ -2,41 +2,41 @@ import type { LeaseRecord } from 'tenure'
 import { wallMs } from './clock.ts'
 
 /** A record as it is printed, with the library's field names. */
-export interface Shown {
+export interface LeaseInfo {
   readonly holder: string
   readonly term: number
   readonly leaseDurationMs: number
-  /** What is left of a running lease; approximate if it comes from the holder's clock. */
+  /** The time left on the lease. It is approximate if it comes from the holder's clock. */
   readonly remainingMs?: number
   /** Unix time in milliseconds, by the writer's clock. */
   readonly acquiredAt: number
   readonly renewedAt: number
   readonly metadata: LeaseRecord['metadata']
-  readonly carry: string
+  readonly checkpoint: string
 }
 
 /** The state of an election. */
-export interface Standing {
+export interface ElectionStatus {
   readonly election: string
-  readonly leader: Shown | null
+  readonly leader: LeaseInfo | null
   /** The last leader, if the election has none now. */
-  readonly previousLeader?: Shown
-  /** How long nobody may lead yet, if a service reports it. */
+  readonly previousLeader?: LeaseInfo
+  /** How long nobody may lead yet, if the service reports that. */
   readonly freeInMs?: number
 }
 
-export function standingOf(election: string, record: LeaseRecord | undefined, remainingMs: number): Standing {
+export function electionStatus(election: string, record: LeaseRecord | undefined, remainingMs: number): ElectionStatus {
   if (!record) return { election, leader: null }
-  const { holder, term, leaseDurationMs, acquiredAt, renewedAt, metadata, carry } = record
-  const shown = { holder, term, leaseDurationMs, acquiredAt, renewedAt, metadata, carry }
+  const { holder, term, leaseDurationMs, acquiredAt, renewedAt, metadata, checkpoint } = record
+  const shown = { holder, term, leaseDurationMs, acquiredAt, renewedAt, metadata, checkpoint }
   if (record.released || remainingMs <= 0) return { election, leader: null, previousLeader: shown }
   return { election, leader: { ...shown, remainingMs: Math.round(remainingMs) } }
 }
 
 /**
- * Estimates what is left of a lease from its last renewal and the holder's clock. Where only candidates can judge
- * expiry, one read shows no more than that. It is good enough to print, and nothing is decided by it.
+ * Estimates the time left on a lease from its last renewal and the holder's clock. If only candidates decide expiry, a
+ * single read cannot show more than that. The estimate is good enough to print, and no decision depends on it.
  */
-export function aboutRemainingMs({ renewedAt, leaseDurationMs }: LeaseRecord): number {
+export function estimatedRemainingMs({ renewedAt, leaseDurationMs }: LeaseRecord): number {
   return Math.min(leaseDurationMs, renewedAt + leaseDurationMs - wallMs())
 }

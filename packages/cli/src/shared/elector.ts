@@ -1,12 +1,12 @@
 import type { Elector } from 'tenure'
 
-/** Whether another candidate is known to lead. */
+/** Returns whether another candidate is known to lead. */
 export function isFollowing(elector: Elector): boolean {
-  return !elector.isLeader() && isHeld(elector)
+  return !elector.isLeader() && isLeaseHeld(elector)
 }
 
-/** Whether anyone is known to hold a lease. */
-export function isHeld(elector: Elector): boolean {
+/** Returns whether any candidate is known to hold a lease. */
+export function isLeaseHeld(elector: Elector): boolean {
   const { leader, leaseEndsInMs = 0 } = elector.explain()
   return leader !== undefined && leaseEndsInMs > 0
 }

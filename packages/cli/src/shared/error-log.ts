@@ -6,23 +6,23 @@ const repeatedMs = 60_000
 const remembered = 20
 
 /**
- * Suppresses repeated errors. The same error occurs at every retry; it is reported once a minute, and again after a
+ * Suppresses repeated errors. The same error occurs at every retry. It is reported once a minute, and again after a
  * success.
  */
-export class Troubles {
+export class ErrorLog {
   /** When each message was reported, oldest first. */
   readonly #reported = new Map<string, number>()
   #last: { readonly text: string; readonly ofRenewal: boolean } | undefined
-  /** Which calls have failed since the last one that proved the store healthy. */
+  /** The calls that have failed since the last one that proved the store healthy. */
   #failed: 'nothing' | 'reads' | 'writes' = 'nothing'
 
-  /** The latest error; undefined once it is over. */
+  /** The latest error. Undefined once the problem is over. */
   get last(): string | undefined {
     return this.#last?.text
   }
 
   /** Whether to report this error. */
-  isNew(text: string, { ofRenewal }: { readonly ofRenewal: boolean }): boolean {
+  shouldReport(text: string, { ofRenewal }: { readonly ofRenewal: boolean }): boolean {
     const atMs = now().machineMs
     this.#last = { text, ofRenewal }
     if (atMs - (this.#reported.get(text) ?? -Infinity) < repeatedMs) return false
@@ -47,10 +47,10 @@ export class Troubles {
 
   /**
    * Records a finished call, and returns whether it ends a problem. A store that can be read but rejects writes looks
-   * healthy to a reader. So after a failed write, a read counts only while another candidate leads, because then
-   * nothing has to be written.
+   * healthy to a reader. So after a failed write, a read counts only while another candidate leads, because in that
+   * case nothing has to be written.
    */
-  endsWith({ verb, result }: Pick<CallReport, 'verb' | 'result'>, isFollowing: () => boolean): boolean {
+  recordCall({ verb, result }: Pick<CallReport, 'verb' | 'result'>, isFollowing: () => boolean): boolean {
     if (result === 'failed') {
       if (verb !== 'read') this.#failed = 'writes'
       else if (this.#failed === 'nothing') this.#failed = 'reads'

@@ -1,6 +1,6 @@
 import { messageOf } from '@tenure/internal/message'
-import { isTenureError, type ErrorCode, type TenureError } from 'tenure'
-import { optionMessage } from 'tenure/options'
+import type { ErrorCode } from 'tenure'
+import { isTenureError, optionMessage, type TenureError } from 'tenure/internal/options'
 import { formatDuration } from './arguments/durations.ts'
 import { CommandError, exitCodes } from './arguments/errors.ts'
 
@@ -26,7 +26,7 @@ const hungUp =
   'The server closed the connection. Does it expect TLS (https:, rediss: for Redis, etcds: for etcd, sslmode for PostgreSQL), or is there a proxy in between?'
 const withoutTls = 'Should it be http: instead of https: (redis: instead of rediss:, etcd: instead of etcds:)'
 
-/** Advice for socket errors, which only say what happened. */
+/** Advice for socket errors, which say only what happened. */
 const advice: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Nothing is listening there. Start the server, or correct the host or the port.',
   ENOTFOUND: 'That host name cannot be resolved. Correct it, or check the DNS server.',
@@ -57,7 +57,7 @@ const exitCodesByCode: Partial<Record<ErrorCode, number>> = {
 }
 
 /** Explains why a call to a store or a service failed: what happened, to what, and what to do. */
-export function failureOf(error: unknown): CommandError {
+export function commandErrorOf(error: unknown): CommandError {
   if (error instanceof CommandError) return error
   if (!isTenureError(error)) {
     const message = messageOf(error)
@@ -74,7 +74,7 @@ export function failureOf(error: unknown): CommandError {
   // is missing.
   const isAnswer = code === 'NOT_FOUND' && option === 'election'
   const exitCode = isAnswer ? exitCodes.failed : (exitCodesByCode[code] ?? exitCodes.unavailable)
-  return new CommandError(withAdvice(inOurWords(error), known), exitCode, { cause: error })
+  return new CommandError(withAdvice(withUserAdvice(error), known), exitCode, { cause: error })
 }
 
 function wrongOption(error: TenureError): string {
@@ -85,7 +85,7 @@ function wrongOption(error: TenureError): string {
   return `${name} must be ${formatDuration(least)} or more, not ${formatDuration(value)}.`
 }
 
-/** Replaces the library's advice for programmers with advice for users, by the option that it is about. */
+/** Replaces the library's advice for programmers with advice for users, depending on the option. */
 const ourAdvice: Readonly<Record<string, (rule: string) => string>> = {
   path: () => 'Set KUBECONFIG to the path of a kubeconfig.',
   context: (rule) => `Choose with "kubectl config use-context" ${rule}.`,
@@ -95,7 +95,7 @@ const ourAdvice: Readonly<Record<string, (rule: string) => string>> = {
   identity: () => 'Set --identity to the node that the token or the certificate names.',
 }
 
-/** The flags for what the library reads from a variable. */
+/** The flags that correspond to variables that the library reads. */
 const fileFlags: Readonly<Record<string, string>> = {
   TENURE_CA_FILE: '--ca-file',
   TENURE_CERT_FILE: '--cert-file',
@@ -103,7 +103,7 @@ const fileFlags: Readonly<Record<string, string>> = {
   TENURE_TOKEN_FILE: '--token-file',
 }
 
-function inOurWords({ message, option = '', value, rule = '', advice }: TenureError): string {
+function withUserAdvice({ message, option = '', value, rule = '', advice }: TenureError): string {
   const flag = fileFlags[option]
   if (flag !== undefined) return `${flag} ${value} ${rule}.`
   const ours = ourAdvice[option]?.(rule)
@@ -127,6 +127,6 @@ export function withCommandErrors<T>(step: () => T): T {
   try {
     return step()
   } catch (error) {
-    throw failureOf(error)
+    throw commandErrorOf(error)
   }
 }

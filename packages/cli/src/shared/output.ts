@@ -31,7 +31,7 @@ let onReaderGone = (): void => {}
 
 /**
  * Writes to standard output. If the reader is gone (`tenure --help | head -1`), the command continues, and its exit
- * code reports its own result. A full disk is a failure, because the result is missing.
+ * code reports its own result. A full disk is a failure, because part of the result is missing.
  */
 export function writeOut(text: string): void {
   if (!isOutGuarded) {
@@ -49,7 +49,7 @@ export function writeOut(text: string): void {
 }
 
 export function writeError(text: string): void {
-  // If the reader is gone, nobody misses the text.
+  // If the reader is gone, nobody needs the text.
   if (!isErrorGuarded) process.stderr.on('error', () => {})
   isErrorGuarded = true
   process.stderr.write(text)
@@ -80,7 +80,7 @@ export function printTable(
   writeOut(`${(process.stdout.isTTY ? colored : lines).join('\n')}\n`)
 }
 
-/** Replaces characters that would let text from others move the cursor or end a line. */
+/** Replaces characters with which text from others could move the cursor or end a line. */
 export function printable(text: string): string {
   return text.replaceAll(unprintable, '\ufffd')
 }
@@ -95,27 +95,29 @@ export function jsonText(value: unknown): string {
   )
 }
 
-/** Formats a duration for people: `9.8s`, `1.2m`. */
-export function shortTime(ms: number): string {
+/** Formats a duration in readable form: `9.8s`, `1.2m`. */
+export function formatShortDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)}ms`
   if (ms < 120_000) return `${(ms / 1_000).toFixed(1)}s`
   return ms < 7_200_000 ? `${(ms / 60_000).toFixed(1)}m` : `${(ms / 3_600_000).toFixed(1)}h`
 }
 
 /**
- * Says for how long nobody may lead yet, for example after a restore. Waits of up to a second are omitted, because a
+ * Describes how long nobody may lead yet, for example after a restore. Waits of up to a second are omitted, because a
  * service asks every candidate to wait that long.
  */
 export function waitText(freeInMs: unknown): string {
-  return typeof freeInMs === 'number' && freeInMs > 1_000 ? `, and nobody may for another ${shortTime(freeInMs)}` : ''
+  return typeof freeInMs === 'number' && freeInMs > 1_000
+    ? `, and nobody may for another ${formatShortDuration(freeInMs)}`
+    : ''
 }
 
 /** Formats a count: `1 call`, `2 calls`. */
-export function counted(count: number, what: string): string {
+export function pluralize(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** Formats Unix time for people, in UTC. */
+/** Formats Unix time in readable form, in UTC. */
 export function timestamp(atMs: number): string {
   const date = new Date(atMs)
   return Number.isNaN(date.getTime()) ? '-' : date.toISOString()
@@ -126,7 +128,7 @@ export function metadataText(metadata: unknown): string {
   return text === '{}' ? '' : text
 }
 
-/** Exits when the reader is gone. For commands that print forever or for long, as in `tenure watch … | head -1`. */
-export function endWithReader(): void {
+/** Exits when the reader is gone. For commands that print for a long time, as in `tenure watch … | head -1`. */
+export function exitWhenReaderGone(): void {
   onReaderGone = () => process.exit()
 }

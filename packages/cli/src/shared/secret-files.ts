@@ -21,8 +21,8 @@ export interface NewFile {
 }
 
 /**
- * Creates files, all or none of them. It never replaces a file and follows no link: another user may have put one
- * there, and an old key may be the only copy.
+ * Creates either all files or none. Never replaces a file, because an old key may be the only copy. Never follows a
+ * link, because another user may have created it.
  */
 export function writeNewFiles(files: readonly NewFile[]): void {
   const written: string[] = []
@@ -73,6 +73,6 @@ export function readSecretFile(path: string): string {
   } catch (error) {
     throw unavailable(error, `Cannot read ${path}: ${messageOf(error)}`)
   }
-  const text = `Other users of this machine can read or change ${path}. If you are sure that nobody has, run: chmod 600 ${path}`
+  const text = `Other users on this machine can read or change ${path}. If you are sure that nobody has, run: chmod 600 ${path}`
   throw new CommandError(text, exitCodes.failed)
 }

@@ -8,16 +8,16 @@ import type { MulticlusterStore } from 'tenure/stores/multicluster'
 import type { ServiceStore } from 'tenure/stores/service'
 import { usageError } from './arguments/errors.ts'
 import { variableOf } from './arguments/settings.ts'
-import type { Credentials } from './arguments/store-settings.ts'
+import type { StoreCredentials } from './arguments/store-settings.ts'
 import { didYouMean } from './arguments/suggestions.ts'
-import { callWithTimeout } from './calls.ts'
-import { failureOf } from './failures.ts'
+import { callWithTimeout } from './call-with-timeout.ts'
+import { commandErrorOf } from './failures.ts'
 import { tell } from './output.ts'
 import { nodeOfToken } from './token-claims.ts'
 
-/** Opens the chosen store. It imports the store's code only now, and does not connect yet. */
+/** Opens the chosen store. Imports the store's code only now, and does not connect yet. */
 export async function openChosenStore(
-  settings: Credentials & { readonly store: string | undefined },
+  settings: StoreCredentials & { readonly store: string | undefined },
   file?: OpenStoreOptions['file'],
 ): Promise<LeaseStore> {
   const { store } = settings
@@ -31,7 +31,7 @@ export async function openChosenStore(
 
 /** Opens the chosen service. */
 export async function openChosenService(
-  settings: Credentials & { readonly url: string | undefined },
+  settings: StoreCredentials & { readonly url: string | undefined },
 ): Promise<ServiceStore> {
   const { url } = settings
   const rule = 'the address of an election service, such as http://127.0.0.1:7070'
@@ -58,8 +58,8 @@ function withScheme(url: string): string | undefined {
 }
 
 /**
- * Reports a missing folder. The first candidate creates it, so to a reader a misspelled name looks the same as an
- * unused one.
+ * Reports a missing folder. The first candidate creates the folder, so a reader cannot distinguish a misspelled name
+ * from an unused one.
  */
 export function noteMissingFolder({ store = '' }: { readonly store: string | undefined }): void {
   if (!/^file:/i.test(store)) return
@@ -68,7 +68,7 @@ export function noteMissingFolder({ store = '' }: { readonly store: string | und
   tell(`The folder ${folder} does not exist yet. Either nobody has campaigned there, or the name is wrong.`)
 }
 
-/** Reports a missing namespace. Says nothing if this user may not read namespaces. */
+/** Reports a missing namespace. Reports nothing if this user may not read namespaces. */
 export async function noteMissingNamespace(store: LeaseStore, timeoutMs: number): Promise<void> {
   if (!isKubernetes(store)) return
   const exists = await callWithTimeout(timeoutMs, (call) => store.namespaceExists(call)).catch(() => undefined)
@@ -76,11 +76,11 @@ export async function noteMissingNamespace(store: LeaseStore, timeoutMs: number)
 }
 
 /** Uses a store and closes it. A failure is reported in command-line terms. */
-export async function whileOpen<T>(store: LeaseStore, use: () => Promise<T>): Promise<T> {
+export async function withStore<T>(store: LeaseStore, use: () => Promise<T>): Promise<T> {
   try {
     return await use()
   } catch (error) {
-    throw failureOf(error)
+    throw commandErrorOf(error)
   } finally {
     await store.close?.()
   }
@@ -95,22 +95,22 @@ export function isKubernetes(store: LeaseStore): store is KubernetesStore | Mult
   return 'rights' in store
 }
 
-async function open(url: string, credentials: Credentials, file?: OpenStoreOptions['file']): Promise<LeaseStore> {
+async function open(url: string, credentials: StoreCredentials, file?: OpenStoreOptions['file']): Promise<LeaseStore> {
   const { openStore } = await import('tenure/stores')
   try {
-    return await openStore(url, { environment: environmentOf(credentials), file })
+    return await openStore(url, { environment: storeEnvironment(credentials), file })
   } catch (error) {
-    throw failureOf(error)
+    throw commandErrorOf(error)
   }
 }
 
-/** The node that the token for a service names. The service accepts no other identity, so it is the default. */
-export function nodeForService(url: string | undefined, credentials: Credentials): string | undefined {
-  return isAddress(url) ? nodeOfToken(environmentOf(credentials)) : undefined
+/** The node named in the token for a service. The service accepts no other identity, so this is the default. */
+export function nodeFromToken(url: string | undefined, credentials: StoreCredentials): string | undefined {
+  return isAddress(url) ? nodeOfToken(storeEnvironment(credentials)) : undefined
 }
 
-/** The environment in which flags replace variables. */
-function environmentOf({ tokenFile, caFile, certFile, keyFile }: Credentials): NodeJS.ProcessEnv {
+/** Returns the environment, with the values of flags replacing their variables. */
+export function storeEnvironment({ tokenFile, caFile, certFile, keyFile }: StoreCredentials): NodeJS.ProcessEnv {
   const chosen = Object.entries({ tokenFile, caFile, certFile, keyFile }).map(([key, path]) => [variableOf(key), path])
   const environment = { ...process.env, ...Object.fromEntries(chosen) } as NodeJS.ProcessEnv
   const byFlag = tokenFile !== undefined && tokenFile !== resolve(process.env['TENURE_TOKEN_FILE'] ?? '')

@@ -36,7 +36,7 @@ export class Screen {
   }
 }
 
-/** Calls back for each key. Ctrl-C is reported as a key too. */
+/** Calls back for each key. Ctrl-C is also reported as a key. */
 export function listenToKeys(onKey: (key: string) => void): void {
   const { stdin } = process
   if (!stdin.isTTY) return
@@ -49,7 +49,7 @@ export function listenToKeys(onKey: (key: string) => void): void {
 
 export const interruptKey = '\u0003'
 
-/** Draws a bar of which `share` is filled. */
+/** Draws a bar. `share` is the filled fraction. */
 export function bar(share: number, width: number): string {
   const filled = Math.min(width, Math.max(0, Math.round(share * width)))
   return '█'.repeat(filled) + '░'.repeat(width - filled)

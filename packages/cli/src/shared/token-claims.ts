@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { isObject } from '@tenure/internal/objects'
 
 /**
- * Returns the claims of a token without verifying them; undefined if it is not a JWT. Only a service can say whether a
- * token is valid.
+ * Returns the claims of a token without verifying them, or undefined if it is not a JWT. Only a service can decide
+ * whether a token is valid.
  */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> | undefined {
   const [, payload = ''] = token.trim().split('.')
@@ -16,7 +16,7 @@ export function claimsOf(token: string): Readonly<Record<string, unknown>> | und
 }
 
 /**
- * Returns the node that the token in this environment is for. Undefined if there is no token, or if it is for several
+ * Returns the node of the token in this environment. Undefined if there is no token, or if it is valid for several
  * nodes. A token that cannot be read is reported by the call that needs it.
  */
 export function nodeOfToken({ TENURE_TOKEN, TENURE_TOKEN_FILE }: NodeJS.ProcessEnv): string | undefined {

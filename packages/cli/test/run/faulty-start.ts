@@ -11,7 +11,7 @@ export interface FaultyStart {
   unset(fault: 'hang' | 'no-fork'): void
   /** Resolves to the process id of the first command that hangs in its start. */
   hanging(): Promise<number>
-  /** The process ids of the commands that were executed so far. */
+  /** The process ids of the commands that have been executed so far. */
   executed(): number[]
 }
 

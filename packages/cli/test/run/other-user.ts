@@ -4,17 +4,17 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '../tenure.ts'
 
-/** A user that owns nothing on a usual system. */
+/** A user that owns nothing on a typical system. */
 export const otherUser = { uid: 64_123, gid: 64_123 } as const
 
-/** Why nothing can be run as another user; undefined if it can. */
+/** Why nothing can be run as another user. Undefined if it can. */
 export const noOtherUser = (() => {
   if (process.getuid?.() !== 0) return 'only root can act as another user'
   const { status } = spawnSync(process.execPath, ['--version'], otherUser)
   return status === 0 ? undefined : 'other users cannot run this Node.js'
 })()
 
-/** Copies the command to where every user can read it, because a clone may be in a private home directory. */
+/** Copies the command to a place where every user can read it, because a clone may be in a private home directory. */
 export function programForAll(): string {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755)

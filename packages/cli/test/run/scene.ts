@@ -48,11 +48,11 @@ export interface RunOptions {
   readonly user?: { readonly uid: number; readonly gid: number }
 }
 
-export function scene(store?: string): Scene {
+export function scene(store?: string, name = 'jobs'): Scene {
   const folder = temporaryFolder()
   const file = join(folder, 'work')
   const url = store ?? `file://${join(folder, 'leases')}`
-  const run: Scene['run'] = (args, options, election = 'jobs') =>
+  const run: Scene['run'] = (args, options, election = name) =>
     start(['run', election, '--store', url, ...args], options)
   const lines = () => linesOf(file)
   return {
@@ -87,8 +87,8 @@ function start(args: readonly string[], options: RunOptions = {}): Wrapper {
 }
 
 /**
- * Ends the wrapper and its processes. The supervisor ends the command when its wrapper is gone, but a mutant may not do
- * that. Any of them may be stopped.
+ * Kills the wrapper and its descendants. The supervisor normally ends the command when its wrapper is gone, but a
+ * mutant might not, so the rest are killed here. Supervisors that a test paused are resumed first.
  */
 async function clearAway(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   const supervisors = childrenOf(child.pid ?? 0)
@@ -134,7 +134,7 @@ export function childrenOf(parent: number): number[] {
     .map(Number)
 }
 
-/** The kernel's state letter of a process; Z if there is no such process. */
+/** The kernel's state letter of a process, or Z if there is no such process. */
 export function stateOf(pid: number): string {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -149,8 +149,8 @@ export function runs(pid: number): boolean {
 }
 
 /**
- * Stops a wrapper right after a renewal. During a renewal it could hold the lock of the file store, and then nobody
- * could lead while it is stopped.
+ * Stops a wrapper right after a renewal. During a renewal, it could hold the lock of the file store, and nobody could
+ * lead while it is stopped.
  */
 export async function stopBetweenRenewals({ folder }: Scene, { child }: Wrapper): Promise<void> {
   const record = join(folder, 'leases/jobs.json')

@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import type { Wrapper } from './scene.ts'
 
-/** Long enough to be renewed in time on a busy machine. */
+/** A lease that is long enough to be renewed in time on a busy machine. */
 export const lease = ['--ttl', '3s']
 
 export async function tells({ output }: Wrapper, text: string): Promise<void> {

@@ -6,8 +6,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { onTestFinished } from 'vitest'
-import type { Answer, Deadlines, Order } from '../../src/run/protocol.ts'
-import { later, now } from '../../src/shared/clock.ts'
+import type { SupervisorAnswer, Deadlines, Order } from '../../src/run/protocol.ts'
+import { addMs, now } from '../../src/shared/clock.ts'
 import { temporaryFolder } from '../tenure.ts'
 import { scene } from './scene.ts'
 
@@ -15,7 +15,7 @@ import { scene } from './scene.ts'
  * Orders a supervisor to start a command that writes a file. Returns the first answer, and whether the file was
  * written.
  */
-async function startBy(folder: string, deadlines: Deadlines): Promise<{ answer: Answer; hasRun: boolean }> {
+async function startBy(folder: string, deadlines: Deadlines): Promise<{ answer: SupervisorAnswer; hasRun: boolean }> {
   const file = join(temporaryFolder(), 'ran')
   const stdio = ['ignore', 'ignore', 'inherit', 'ipc'] as const
   const supervisor = spawn(process.execPath, [join(folder, 'dist/supervisor.js'), 'mark', 'jobs'], {
@@ -23,10 +23,10 @@ async function startBy(folder: string, deadlines: Deadlines): Promise<{ answer: 
     stdio: [...stdio],
   })
   onTestFinished(() => void supervisor.kill('SIGKILL'))
-  const answers: Answer[] = []
-  const answered = (isIt: (answer: Answer) => boolean) =>
-    new Promise<Answer>((resolve) => {
-      supervisor.on('message', (answer: Answer) => {
+  const answers: SupervisorAnswer[] = []
+  const answered = (isIt: (answer: SupervisorAnswer) => boolean) =>
+    new Promise<SupervisorAnswer>((resolve) => {
+      supervisor.on('message', (answer: SupervisorAnswer) => {
         answers.push(answer)
         if (isIt(answer)) resolve(answer)
       })
@@ -57,11 +57,11 @@ async function startBy(folder: string, deadlines: Deadlines): Promise<{ answer: 
 export const startChecks: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   async 'the supervisor starts nothing when the deadline of the order has passed on one of the two clocks'(folder) {
     const at = now()
-    const future = later(at, 60_000)
+    const future = addMs(at, 60_000)
     const past = { ...at, machineMs: at.machineMs - 1 }
     const pastBoot = { ...future, bootMs: at.bootMs - 1 }
     for (const termAt of [past, { ...past, bootMs: future.bootMs }, pastBoot]) {
-      // The command would have until then to end, so only this check keeps it from running.
+      // `killAt` is far in the future, so only the check of `termAt` can prevent the start.
       const { answer, hasRun } = await startBy(folder, { termAt, killAt: future })
       assert.deepEqual(answer, { type: 'not-started', run: 1, error: 'its deadline had already passed' })
       assert.equal(hasRun, false)

@@ -21,7 +21,7 @@ function watched() {
     told,
     hold: (held: boolean) => (isHeld = held),
     readable: (is: boolean) => (isReadable = is),
-    /** Reports a failed call. Resolves when the read that follows it is over. */
+    /** Reports a failed call. Resolves when the read that follows it has finished. */
     fails: async (verb: 'read' | 'acquire' | 'renew' | 'release', why = 'EACCES') => {
       health.note({ verb, result: 'failed' }, why)
       await vi.advanceTimersByTimeAsync(0)
@@ -122,7 +122,7 @@ describe('when a store counts as usable', () => {
     expect(told).toEqual([])
   })
 
-  test('a store that has answered stays usable while it does not answer at all', async () => {
+  test('a store that has answered before stays usable while it answers neither reads nor writes', async () => {
     const { told, fails, answers, readable } = watched()
     answers('acquire')
     readable(true)

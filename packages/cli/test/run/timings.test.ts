@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Backoff } from '../../src/run/restart.ts'
 import { divideLease } from '../../src/run/timings.ts'
 
-test('divideLease puts SIGKILL a margin before the end of belief for every lease that it accepts', () => {
+test('divideLease leaves a margin of at least 100 ms between SIGKILL and the end of the lease for every lease that it accepts', () => {
   let accepted = 0
   for (let ttlMs = 100; ttlMs <= 3_600_000; ttlMs = Math.ceil(ttlMs * 1.037)) {
     for (const share of [undefined, 0, 0.05, 0.2]) {

@@ -5,9 +5,9 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { memoryStore } from 'tenure'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { PageServer } from '../../src/page/page-server.ts'
-import { Observations } from '../../src/page/observed-elections.ts'
-import { StoreAnswers } from '../../src/page/store-answers.ts'
+import { PageServer } from '../../src/commands/page/page-server.ts'
+import { Observations } from '../../src/commands/page/observed-elections.ts'
+import { StoreAnswers } from '../../src/commands/page/store-answers.ts'
 import { parseListen } from '../../src/shared/arguments/addresses.ts'
 import { listen } from '../../src/shared/small-server.ts'
 import { temporaryFolder } from '../temporary-folder.ts'
@@ -22,7 +22,13 @@ async function small(address: string) {
 async function page(token: string) {
   const store = memoryStore()
   const sightings = new Observations({ store, timeoutMs: 1_000, onError: () => {}, onAnswer: () => {} })
-  const answers = new StoreAnswers({ list: async () => ({ records: [] }), sightings, timeoutMs: 1_000, kind: 'memory' })
+  const answers = new StoreAnswers({
+    store,
+    list: async () => ({ records: [] }),
+    sightings,
+    timeoutMs: 1_000,
+    kind: 'memory',
+  })
   const server = await PageServer.listen({ listen: { host: '127.0.0.1', port: 0 }, token, answers })
   onTestFinished(async () => {
     await server.close()

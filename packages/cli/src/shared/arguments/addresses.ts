@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
 import { unavailable, type CommandError } from './errors.ts'
-import { InvalidValue } from './refusal.ts'
+import { InvalidValue } from './invalid-value.ts'
 
-/** Where a server listens. */
-export interface Address {
-  /** A host name or a bare IP address. `::` is every address of the machine. */
+/** The address that a server listens on. */
+export interface ListenAddress {
+  /** A host name or a bare IP address. `::` means every address of the machine. */
   readonly host: string
   readonly port: number
 }
@@ -12,7 +12,7 @@ export interface Address {
 const rule = 'must be HOST:PORT, such as 127.0.0.1:7070, [::1]:7070, localhost:0 or :7070 for every address'
 
 /** Parses `127.0.0.1:7070`, `[::1]:7070`, `localhost:0`, and `:7070` for every address of the machine. */
-export function parseAddress(text: string): Address {
+export function parseAddress(text: string): ListenAddress {
   const [, bracketed, plain = '', digits] = /^(?:\[([^\]]{1,64})\]|([^\s:[\]/@]{0,253})):(\d{1,5})$/.exec(text) ?? []
   if (digits === undefined) throw new InvalidValue(rule, guess(text))
   const port = Number(digits)
@@ -42,7 +42,7 @@ const longestPathBytes = 103
 const pathRule = 'must be unix:PATH, such as unix:/run/tenure/jobs.sock, or unix:PATH?mode=0660'
 
 /** Parses an address like {@link parseAddress}, or `unix:PATH`. */
-export function parseListen(text: string): Address | SocketPath {
+export function parseListen(text: string): ListenAddress | SocketPath {
   if (!text.startsWith('unix:')) return parseAddress(text)
   const [, path, digits = '600'] = /^unix:([^?\0]+)(?:\?mode=0?([0-7]{3}))?$/.exec(text) ?? []
   if (path === undefined) throw new InvalidValue(pathRule)
@@ -54,14 +54,14 @@ export function parseListen(text: string): Address | SocketPath {
 }
 
 /** Parses an address like {@link parseAddress}. A port alone means loopback. */
-export function parseOwnAddress(text: string): Address {
+export function parseLoopbackAddress(text: string): ListenAddress {
   return parseAddress(/^\d{1,5}$/.test(text) ? `127.0.0.1:${text}` : text)
 }
 
-/** Explains why listening failed; returns undefined for other errors. `flag` is the option that chose the address. */
+/** Explains why listening failed. Returns undefined for other errors. `flag` is the option that chose the address. */
 export function listenFailure(
   error: unknown,
-  { host, port }: Address,
+  { host, port }: ListenAddress,
   flag: '--listen' | '--metrics' = '--listen',
 ): CommandError | undefined {
   const { code, syscall, message } = error as NodeJS.ErrnoException
@@ -77,6 +77,6 @@ export function listenFailure(
 }
 
 /** Formats an address so that {@link parseAddress} accepts it. */
-export function formatAddress({ host, port }: Address): string {
+export function formatAddress({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,14 +1,14 @@
 import { Command } from 'commander'
 import { tell } from '../output.ts'
-import { addFlags, shownPasswords, variableOf, type Sources, type Table } from './settings.ts'
+import { addFlags, passwordWarnings, variableOf, type Sources, type SettingsTable } from './settings.ts'
 
-/** A command: what its help shows, and what it does. */
+/** A command: the texts of its help, and its action. */
 export interface Declaration {
   readonly name: string
   /** The positional argument, such as `<election>`. */
   readonly argument?: string
   readonly summary: string
-  readonly settings: Table
+  readonly settings: SettingsTable
   /** Examples that the user can copy. */
   readonly examples: readonly string[]
   readonly notes?: readonly string[]
@@ -17,8 +17,8 @@ export interface Declaration {
   /** Whether the command writes a log to standard error, and reports warnings there itself. */
   readonly logs?: boolean
   /**
-   * Runs the command. It imports its code only now, so that other commands start fast. `argument` is the positional
-   * argument.
+   * Runs the command. Imports the command's code only now, so that other commands start fast. `argument` is the
+   * positional argument.
    */
   run(flags: Sources['flags'], argument: string, program: Command): Promise<void>
 }
@@ -41,7 +41,7 @@ export function declare({ name, argument, summary, settings, ...rest }: Declarat
     `Exit codes: ${rest.exitCodes}.`,
   ]
   return command.addHelpText('after', text.join('\n')).action(() => {
-    if (!rest.logs) for (const text of shownPasswords(command.opts())) tell(text)
+    if (!rest.logs) for (const text of passwordWarnings(command.opts())) tell(text)
     return rest.run(command.opts(), command.args[0] ?? '', command.parent ?? command)
   })
 }

@@ -1,4 +1,4 @@
-import { InvalidValue } from './refusal.ts'
+import { InvalidValue } from './invalid-value.ts'
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 // Common spellings of these units, for suggestions.

@@ -6,7 +6,7 @@ export const exitCodes = {
   usage: 2,
   unavailable: 69,
   leadershipLost: 75,
-  /** The code of timeout(1). */
+  /** The exit code of timeout(1). */
   timedOut: 124,
   notExecutable: 126,
   notFound: 127,

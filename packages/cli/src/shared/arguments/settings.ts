@@ -1,11 +1,11 @@
 import { nearest } from '@tenure/internal/nearest'
 import { Option, type Command } from 'commander'
 import { usageError } from './errors.ts'
-import { InvalidValue } from './refusal.ts'
+import { InvalidValue } from './invalid-value.ts'
 import { didYouMean } from './suggestions.ts'
 
-/** The directory that relative paths are relative to. */
-export interface From {
+/** The directory that relative paths are resolved against. */
+export interface BaseDirectory {
   readonly directory: string
 }
 
@@ -14,37 +14,44 @@ export interface From {
  * table of its settings, keyed by their names in the file: `minTtl` there is `--min-ttl` and `TENURE_MIN_TTL`.
  */
 export interface Setting<T> {
-  /** What the help shows for the value; undefined for a setting that is on or off. */
+  /** The placeholder for the value in the help. Undefined for a setting that is on or off. */
   readonly placeholder: string | undefined
   readonly help: string
-  /** The default as the help shows it; undefined if there is none to show. */
+  /** The default as shown in the help. Undefined if there is none to show. */
   readonly shownDefault: string | undefined
   readonly fallback: T
   /** Parses the value. A setting with many values gets all of them. Throws a {@link InvalidValue}. */
-  parse(texts: readonly string[], from: From): T
+  parse(texts: readonly string[], from: BaseDirectory): T
   /**
-   * Whether it can be given several times. `as-flag`: only as a flag; in the environment it is one value, which may
-   * contain commas.
+   * Whether the setting can be given several times. `as-flag`: only as a flag. In the environment it is one value,
+   * which may contain commas.
    */
   readonly many: boolean | 'as-flag'
-  /** Rarely needed, so it has no flag: file and environment only. */
+  /**
+   * Whether the setting has no flag, because it is rarely needed. It is read only from the file and the environment.
+   */
   readonly withoutFlag: boolean
-  /** `tenure run` sets the variable for its command with another meaning, so this setting is flag and file only. */
+  /**
+   * Whether the setting has no variable, because `tenure run` sets that variable for its command with another meaning.
+   * It is read only from a flag and the file.
+   */
   readonly withoutVariable: boolean
   /** Another name for the setting, as a flag and as a variable. */
   readonly alias: string | undefined
 }
 
 /** Settings by their names in the file. */
-export type Table = Readonly<Record<string, Setting<unknown>>>
+export type SettingsTable = Readonly<Record<string, Setting<unknown>>>
 
 /** The values of a table's settings. */
-export type Chosen<T extends Table> = { readonly [Key in keyof T]: T[Key] extends Setting<infer Value> ? Value : never }
+export type SettingValues<T extends SettingsTable> = {
+  readonly [Key in keyof T]: T[Key] extends Setting<infer Value> ? Value : never
+}
 
 /** The contents of a configuration file. */
 export type Configuration = Readonly<Record<string, unknown>>
 
-type Look = Partial<Omit<Setting<unknown>, 'fallback' | 'parse' | 'many'>> & { readonly help: string }
+type SettingOptions = Partial<Omit<Setting<unknown>, 'fallback' | 'parse' | 'many'>> & { readonly help: string }
 
 const plain = {
   placeholder: undefined,
@@ -56,9 +63,20 @@ const plain = {
 } as const
 
 /** Creates a setting with one value. */
-export function setting<T>(look: Look, parse: (text: string, from: From) => T): Setting<T | undefined>
-export function setting<T>(look: Look, parse: (text: string, from: From) => T, fallback: T): Setting<T>
-export function setting<T>(look: Look, parse: (text: string, from: From) => T, fallback?: T): Setting<T | undefined> {
+export function setting<T>(
+  look: SettingOptions,
+  parse: (text: string, from: BaseDirectory) => T,
+): Setting<T | undefined>
+export function setting<T>(
+  look: SettingOptions,
+  parse: (text: string, from: BaseDirectory) => T,
+  fallback: T,
+): Setting<T>
+export function setting<T>(
+  look: SettingOptions,
+  parse: (text: string, from: BaseDirectory) => T,
+  fallback?: T,
+): Setting<T | undefined> {
   const shownDefault = fallback === undefined ? undefined : String(fallback)
   return { ...plain, shownDefault, ...look, fallback, parse: ([text = ''], from) => parse(text, from) }
 }
@@ -66,12 +84,12 @@ export function setting<T>(look: Look, parse: (text: string, from: From) => T, f
 /**
  * Creates a setting that can be given several times. It is comma-separated in the environment, and a list in the file.
  */
-export function listSetting(look: Look, parse: (text: string) => string): Setting<readonly string[]> {
+export function listSetting(look: SettingOptions, parse: (text: string) => string): Setting<readonly string[]> {
   return { ...plain, ...look, fallback: [], parse: (texts) => texts.map((text) => parse(text)), many: true }
 }
 
 /** Creates a setting that is a comma-separated list in every source. */
-export function commaSetting(look: Look, parse: (text: string) => string): Setting<readonly string[]> {
+export function commaSetting(look: SettingOptions, parse: (text: string) => string): Setting<readonly string[]> {
   const split = (texts: readonly string[]) => texts.flatMap((text) => text.split(',')).map((part) => part.trim())
   return { ...listSetting(look, parse), parse: (texts) => split(texts).map((text) => parse(text)) }
 }
@@ -100,7 +118,7 @@ export function variableOf(key: string): string {
 }
 
 /** Adds a flag to the command for each setting that has one. */
-export function addFlags(command: Command, table: Table): void {
+export function addFlags(command: Command, table: SettingsTable): void {
   for (const [key, { placeholder, help, shownDefault, many, withoutFlag, alias }] of Object.entries(table)) {
     if (withoutFlag) continue
     const flag = flagOf(key)
@@ -110,7 +128,7 @@ export function addFlags(command: Command, table: Table): void {
       option.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value])
     command.addOption(option)
     if (alias !== undefined) command.option(`${flagOf(alias)} <${placeholder}>`, `the same as ${flag}`)
-    // Lets a flag turn off what the environment or the file turned on.
+    // Lets a flag turn off a setting that the environment or the file turned on.
     if (placeholder === undefined) command.addOption(new Option(flag.replace('--', '--no-')).hideHelp())
   }
 }
@@ -119,18 +137,18 @@ export function addFlags(command: Command, table: Table): void {
 export interface Sources {
   readonly flags: Readonly<Record<string, unknown>>
   readonly environment: Readonly<Record<string, string | undefined>>
-  readonly file: { readonly path: string; readonly from: From; readonly values: Configuration } | undefined
-  readonly from: From
+  readonly file: { readonly path: string; readonly from: BaseDirectory; readonly values: Configuration } | undefined
+  readonly from: BaseDirectory
 }
 
 interface Given {
   readonly name: string
   readonly texts: readonly string[]
-  readonly from: From
+  readonly from: BaseDirectory
 }
 
 /** Returns the value of each setting. Throws one error that lists all problems. */
-export function choose<T extends Table>(table: T, sources: Sources): Chosen<T> {
+export function resolveSettings<T extends SettingsTable>(table: T, sources: Sources): SettingValues<T> {
   const problems = sources.file ? unknownKeys(table, sources.file) : []
   const chosen = Object.entries(table).map(([key, setting]) => {
     try {
@@ -143,7 +161,7 @@ export function choose<T extends Table>(table: T, sources: Sources): Chosen<T> {
     }
   })
   if (problems.length > 0) throw usageError(problems)
-  return Object.fromEntries(chosen) as Chosen<T>
+  return Object.fromEntries(chosen) as SettingValues<T>
 }
 
 function find(key: string, setting: Setting<unknown>, { flags, environment, file, from }: Sources): Given | undefined {
@@ -187,20 +205,20 @@ function parse<T>(setting: Setting<T>, { name, texts, from }: Given): T {
   } catch (error) {
     if (!(error instanceof InvalidValue)) throw error
     const shown = texts.map(shownText).join(', ')
-    throw new InvalidValue(`${name} ${error.message}, not ${shown}.${didYouMean(error.meant)}`)
+    throw new InvalidValue(`${name} ${error.message}, not ${shown}.${didYouMean(error.suggestion)}`)
   }
 }
 
 /**
- * Hides a value that looks like a key or a token, given where its file name was meant. A message must not contain a
- * secret.
+ * Hides a value that looks like a key or a token and was probably given in place of its file name. A message must not
+ * contain a secret.
  */
 function shownText(text: string): string {
   const isSecret = /-----BEGIN|^ey[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
   return isSecret ? 'a value that looks like a secret' : JSON.stringify(text)
 }
 
-function unknownKeys(table: Table, { path, values }: NonNullable<Sources['file']>): string[] {
+function unknownKeys(table: SettingsTable, { path, values }: NonNullable<Sources['file']>): string[] {
   const known = Object.keys(table)
   return Object.keys(values)
     .filter((key) => !Object.hasOwn(table, key))
@@ -211,8 +229,8 @@ function unknownKeys(table: Table, { path, values }: NonNullable<Sources['file']
 }
 
 /**
- * Variables that are not settings but are read elsewhere, or that `tenure run` sets for its command, which may be
- * tenure too.
+ * Variables that are not settings but are read elsewhere, or that `tenure run` sets for its command, which may also be
+ * tenure.
  */
 const otherVariables = [
   'TENURE_TOKEN',
@@ -226,6 +244,7 @@ const otherVariables = [
   'TENURE_ELECTION',
   'TENURE_FENCE_FILE',
   'TENURE_SCHEDULED_AT',
+  'TENURE_GUARD',
 ]
 
 /**
@@ -233,7 +252,7 @@ const otherVariables = [
  * TENURE_PORT for a service named "tenure". So only those that are one or two letters off are reported.
  */
 export function mistypedVariables(
-  table: Table,
+  table: SettingsTable,
   environment: Sources['environment'],
   program?: Command | null,
 ): string[] {
@@ -257,12 +276,12 @@ export function mistypedVariables(
 }
 
 /** Warns about flags whose URL contains a password. Every user of the machine can read it while the command runs. */
-export function shownPasswords(flags: Sources['flags']): string[] {
+export function passwordWarnings(flags: Sources['flags']): string[] {
   return Object.entries(flags)
     .filter(([, value]) => typeof value === 'string' && hasPassword(value))
     .map(([key]) => {
       const better = `Set ${variableOf(key)} instead, or put the password into a file that TENURE_STORE_PASSWORD_FILE names.`
-      return `Every user of this machine can read the password in ${flagOf(key)} from the process list. ${better}`
+      return `Any user on this machine can read the password in ${flagOf(key)} from the process list. ${better}`
     })
 }
 
@@ -273,16 +292,21 @@ function hasPassword(url: string): boolean {
 }
 
 /** Returns the settings of a command without a configuration file. */
-export function settingsFrom<T extends Table>(table: T, flags: Sources['flags']): Chosen<T> {
-  return choose(table, { flags, environment: process.env, file: undefined, from: { directory: process.cwd() } })
+export function settingsFrom<T extends SettingsTable>(table: T, flags: Sources['flags']): SettingValues<T> {
+  return resolveSettings(table, {
+    flags,
+    environment: process.env,
+    file: undefined,
+    from: { directory: process.cwd() },
+  })
 }
 
 /** Parses a positional argument. */
-export function argument<T>(name: string, text: string, parse: (text: string) => T): T {
+export function parseArgument<T>(name: string, text: string, parse: (text: string) => T): T {
   try {
     return parse(text)
   } catch (error) {
     if (!(error instanceof InvalidValue)) throw error
-    throw usageError([`${name} ${error.message}, not ${shownText(text)}.${didYouMean(error.meant)}`])
+    throw usageError([`${name} ${error.message}, not ${shownText(text)}.${didYouMean(error.suggestion)}`])
   }
 }

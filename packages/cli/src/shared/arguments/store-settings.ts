@@ -1,11 +1,12 @@
 import type { Metadata } from 'tenure'
-import { parseOwnAddress } from './addresses.ts'
+import { parseLoopbackAddress } from './addresses.ts'
 import { parseDuration } from './durations.ts'
-import { listSetting, setting, toggle, type Chosen, type Setting } from './settings.ts'
+import { listSetting, setting, toggle, type SettingValues, type Setting } from './settings.ts'
 import { fileOf, hostOf, nameOf, metadataOf, urlOf } from './values.ts'
 
 /**
- * The client's credentials. Each file is read again before each call. A token itself can be given in TENURE_TOKEN only.
+ * The client's credentials. Each file is read again before each call. The token itself can be given only in
+ * TENURE_TOKEN.
  */
 const credentialSettings = {
   tokenFile: setting(
@@ -24,7 +25,7 @@ const timeout = setting(
 )
 
 /** The store settings of commands that campaign. Their call timeout follows from the lease. */
-export const campaignedStoreSettings = {
+export const candidateStoreSettings = {
   store: setting(
     {
       placeholder: 'url',
@@ -36,10 +37,10 @@ export const campaignedStoreSettings = {
   ...credentialSettings,
 }
 
-/** The store settings of commands that only ask. */
-export const storeSettings = { ...campaignedStoreSettings, timeout }
+/** The store settings of commands that only read. */
+export const storeSettings = { ...candidateStoreSettings, timeout }
 
-/** The settings of commands that only a service can answer. */
+/** The settings of commands that work only with a service. */
 export const serviceSettings = {
   url: setting(
     { placeholder: 'url', help: 'the address of a service, such as https://elections.example.com', alias: 'store' },
@@ -66,7 +67,7 @@ export const metrics = setting(
     placeholder: 'address',
     help: 'serve GET /metrics for Prometheus on this address; a port alone is loopback only, :9464 is every address',
   },
-  parseOwnAddress,
+  parseLoopbackAddress,
 )
 
 export const identity = setting(
@@ -94,4 +95,4 @@ export const ttl = setting(
   15_000,
 )
 
-export type Credentials = Chosen<typeof credentialSettings>
+export type StoreCredentials = SettingValues<typeof credentialSettings>

@@ -6,7 +6,7 @@ export function didYouMean(candidate: string | undefined): string {
 }
 
 /** Adds a suggestion for input in the wrong case, such as `RUN` or `--STORE`, for which commander has none. */
-export function withOtherCase(text: string, { commands, options }: Command): string {
+export function suggestOtherCase(text: string, { commands, options }: Command): string {
   return text.replace(/(?<=unknown (?:command|option) )'([^']+)'\n$/, (quoted, name: string) => {
     const known = [...commands.map((each) => each.name()), ...options.map(({ long }) => long)]
     const meant = known.find((each) => each === name.toLowerCase())

@@ -1,11 +1,11 @@
-/** Parsers for the settings of several commands. */
+/** Parsers shared by the settings of several commands. */
 import { accessSync, constants } from 'node:fs'
 import { resolve } from 'node:path'
 import { isLabel, isName, labelRule, nameRule } from '@tenure/internal/names'
 import { nearest } from '@tenure/internal/nearest'
 import type { Metadata } from 'tenure'
-import { InvalidValue } from './refusal.ts'
-import type { From } from './settings.ts'
+import { InvalidValue } from './invalid-value.ts'
+import type { BaseDirectory } from './settings.ts'
 
 const largestCount = 2 ** 31 - 1
 
@@ -20,11 +20,11 @@ export function urlOf(text: string): string {
   return text
 }
 
-export function pathOf(text: string, { directory }: From): string {
+export function pathOf(text: string, { directory }: BaseDirectory): string {
   return resolve(directory, textOf(text))
 }
 
-export function fileOf(text: string, from: From): string {
+export function fileOf(text: string, from: BaseDirectory): string {
   const path = pathOf(text, from)
   try {
     accessSync(path, constants.R_OK)
@@ -45,6 +45,13 @@ export function termOf(text: string): number {
   const term = Number(text)
   if (/^\d{1,16}$/.test(text) && term >= 1 && Number.isSafeInteger(term)) return term
   throw new InvalidValue(`must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
+}
+
+/** Parses the number of a roll-out. */
+export function generationOf(text: string): number {
+  const generation = Number(text)
+  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(generation)) return generation
+  throw new InvalidValue(`must be a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`)
 }
 
 /** Parses an election or an identity by the library's rule. */
@@ -75,8 +82,8 @@ export function hostOf(text: string): string {
 }
 
 /**
- * Returns a parser for one of a few words. There are few enough to guess one from a part: `run` for `run-once`,
- * `warning` for `warn`.
+ * Returns a parser for one of a few words. Because there are only a few, it suggests the word that was probably meant:
+ * `run-once` for `run`, `warn` for `warning`.
  */
 export function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return (text) => {

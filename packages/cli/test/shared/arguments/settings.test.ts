@@ -6,12 +6,12 @@ import { describe, expect, test } from 'vitest'
 import { limitsFrom } from '../../../../service/src/http/limit-options.ts'
 import { parseAddress } from '../../../src/shared/arguments/addresses.ts'
 import { runSettings } from '../../../src/run/settings.ts'
-import { defaultData, serveSettings } from '../../../src/serve/settings.ts'
+import { defaultData, serveSettings } from '../../../src/commands/serve/settings.ts'
 import { readConfigFile } from '../../../src/shared/arguments/config-file.ts'
 import { formatDuration, parseDuration } from '../../../src/shared/arguments/durations.ts'
 import {
   addFlags,
-  choose,
+  resolveSettings,
   flagOf,
   mistypedVariables,
   variableOf,
@@ -21,7 +21,7 @@ import { temporaryFolder } from '../../temporary-folder.ts'
 
 const from = { directory: '/' }
 const nothing: Sources = { flags: {}, environment: {}, file: undefined, from }
-const chosen = (sources: Partial<Sources>) => choose(serveSettings, { ...nothing, ...sources })
+const chosen = (sources: Partial<Sources>) => resolveSettings(serveSettings, { ...nothing, ...sources })
 const file = (values: Record<string, unknown>) => ({ path: 'tenure.json', from, values })
 
 describe('durations', () => {
@@ -46,11 +46,11 @@ describe('durations', () => {
     ['1.5 days', '36h'],
     ['1w', '168h'],
     ['1 hr', '1h'],
-    // More than a timer accepts.
+    // This is more than a timer accepts.
     ['25d', undefined],
     ['3 fortnights', undefined],
-  ])('parseDuration rejects "%s" and suggests %s', (text, meant) => {
-    expect(() => parseDuration(text)).toThrow(expect.objectContaining({ meant }))
+  ])('parseDuration rejects "%s" and suggests %s', (text, suggestion) => {
+    expect(() => parseDuration(text)).toThrow(expect.objectContaining({ suggestion }))
   })
 
   test.each(['', 's', '-1s', '1e3s', '0s', '0.0001ms', '597h', '99999999999s', 'NaN', 'Infinity', '1s1s', '１s'])(
@@ -89,8 +89,8 @@ describe('addresses', () => {
     ['a b:80', undefined],
     ['user@host:80', undefined],
     ['', undefined],
-  ])('parseAddress rejects "%s" and suggests %s', (text, meant) => {
-    expect(() => parseAddress(text)).toThrow(expect.objectContaining({ name: 'Refusal', meant }))
+  ])('parseAddress rejects "%s" and suggests %s', (text, suggestion) => {
+    expect(() => parseAddress(text)).toThrow(expect.objectContaining({ name: 'InvalidValue', suggestion }))
   })
 })
 
@@ -160,7 +160,7 @@ describe('the sources of settings', () => {
   test.each([
     ['run', runSettings],
     ['serve', serveSettings],
-  ])('%s does not warn about the token or the variables that "tenure run" sets', (_, table) => {
+  ])('tenure %s does not warn about the token or the variables that "tenure run" sets', (_, table) => {
     const handedOn = { TENURE_TERM: '7', TENURE_ELECTION: 'jobs', TENURE_FENCE_FILE: '/f', TENURE_SCHEDULED_AT: '0' }
     expect(mistypedVariables(table, { TENURE_TOKEN: 'hunter2', TENURE_IDENTITY: 'a', ...handedOn })).toEqual([])
   })
@@ -179,7 +179,7 @@ describe('the table of settings', () => {
     }
   })
 
-  test('the table shows the defaults of the service', () => {
+  test('the table of settings shows the defaults of the service', () => {
     const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, unidentifiedTimeoutMs, maxGroupBytes, ...counts } =
       limitsFrom(undefined, true)
     const shown = (key: string) => (serveSettings as Record<string, { shownDefault?: string }>)[key]?.shownDefault
@@ -196,7 +196,7 @@ describe('the table of settings', () => {
   })
 })
 
-test('the README lists exactly the settings of the table', () => {
+test('packages/cli/README.md lists exactly the settings of tenure serve', () => {
   const rows = Object.entries(serveSettings).map(([key, { help, placeholder, shownDefault, withoutFlag }]) => {
     const value = placeholder === undefined ? '' : ` ${placeholder.toUpperCase()}`
     const flag = withoutFlag ? '' : ` \`${flagOf(key)}${value}\``
@@ -207,6 +207,6 @@ test('the README lists exactly the settings of the table', () => {
   expect(readme.split('\n').filter((line) => /^\| `[a-z]\w*` \|.*TENURE_/.test(line))).toEqual(rows)
 })
 
-test('nearest ignores a very long word', () => {
+test('nearest suggests nothing for a very long word', () => {
   expect(nearest('x'.repeat(1e6), ['listen'])).toBeUndefined()
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { choose, type Sources } from '../../../src/shared/arguments/settings.ts'
+import { resolveSettings, type Sources } from '../../../src/shared/arguments/settings.ts'
 import { metadata } from '../../../src/shared/arguments/store-settings.ts'
 
 const chosen = (flags: readonly string[] | undefined, variable?: string) => {
@@ -9,7 +9,7 @@ const chosen = (flags: readonly string[] | undefined, variable?: string) => {
     file: undefined,
     from: { directory: '/' },
   }
-  return choose({ metadata }, sources).metadata
+  return resolveSettings({ metadata }, sources).metadata
 }
 
 test.for<[readonly string[], object]>([

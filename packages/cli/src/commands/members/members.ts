@@ -1,0 +1,122 @@
+import { systemClock } from '@tenure/internal/clock'
+import { pause } from '@tenure/internal/pause'
+import { members as membersOf, type LeaseStore } from 'tenure'
+import { exitCodes } from '../../shared/arguments/errors.ts'
+import { parseArgument, settingsFrom, type Sources } from '../../shared/arguments/settings.ts'
+import { nameOf } from '../../shared/arguments/values.ts'
+import { callWithTimeout } from '../../shared/call-with-timeout.ts'
+import { commandErrorOf } from '../../shared/failures.ts'
+import { exitWhenReaderGone, metadataText, print, printable, printJson, table, timestamp } from '../../shared/output.ts'
+import { groupPath } from '../../shared/service.ts'
+import { listOf, type AnswerFields } from '../../shared/service-answers.ts'
+import { signalExitCode } from '../../shared/shutdown.ts'
+import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, withStore } from '../../shared/store.ts'
+import { memberAnswerOf, observerOf } from '../../shared/store-members.ts'
+import { bold, color, interruptKey, listenToKeys, Screen } from '../../shared/terminal.ts'
+import { membersSettings } from './command.ts'
+
+const refreshMs = 1_000
+
+/** Lists the members of an election, in the format of the HTTP API. */
+type ListMembers = () => Promise<readonly AnswerFields[]>
+
+/** Lists the members of an election: once, or as a live view on a terminal. */
+export async function members(name: string, flags: Sources['flags']): Promise<void> {
+  const election = parseArgument('ELECTION', name, nameOf)
+  const settings = settingsFrom(membersSettings, flags)
+  const { timeout: timeoutMs, observe: observeMs, json } = settings
+  const store = await openChosenStore(settings)
+  noteMissingFolder(settings)
+  exitWhenReaderGone()
+  await withStore(store, async () => {
+    if (process.stdout.isTTY && !json && observeMs === 0) return show(store, election, timeoutMs)
+    const listed = isService(store)
+      ? await listOnce(store, election, timeoutMs)()
+      : (await membersOf(store, election, { timeoutMs, observeMs })).map((member) => ({ ...memberAnswerOf(member) }))
+    if (listed.length === 0 && !isService(store)) await noteMissingNamespace(store, timeoutMs)
+    if (listed.length === 0) process.exitCode = exitCodes.failed
+    if (json) listed.forEach(printJson)
+    else print(listed.length === 0 ? noMembers(election, store) : membersTable(listed))
+  })
+}
+
+/** Each call lists the members again. Calls to a store that is not a service observe its seats from one to the next. */
+function listOnce(store: LeaseStore, election: string, timeoutMs: number): ListMembers {
+  if (isService(store)) {
+    const request = { method: 'GET', path: `${groupPath(election)}/members` } as const
+    return async () => listOf(await callWithTimeout(timeoutMs, (call) => store.request(request, call)), 'members')
+  }
+  const observer = observerOf(store, election, timeoutMs)
+  return async () => {
+    await observer.look()
+    return observer.members().map((member) => ({ ...memberAnswerOf(member) }))
+  }
+}
+
+function noMembers(election: string, store: LeaseStore): string {
+  const who = isService(store) ? '' : ' Only candidates that run with "present" are listed.'
+  return printable(`"${election}" has no members.${who}`)
+}
+
+/** Formats members as a table. Columns that only a seat has are left out if no member has one. */
+function membersTable(members: readonly AnswerFields[]): string {
+  const isSeated = members.some(({ seat }) => seat !== undefined)
+  const rows = members.map(({ node_id, role, live, last_heartbeat_ms, metadata, seat, generation, eligible }) => [
+    String(node_id),
+    String(role),
+    typeof live === 'boolean' ? (live ? 'yes' : 'no') : 'unknown',
+    typeof last_heartbeat_ms === 'number' ? timestamp(last_heartbeat_ms) : 'never',
+    ...(isSeated ? [numberText(seat), numberText(generation), eligible === false ? 'no' : 'yes'] : []),
+    metadataText(metadata),
+  ])
+  const sorted = rows.toSorted(([one = ''], [other = '']) => (one < other ? -1 : 1))
+  const seated = isSeated ? ['SEAT', 'GENERATION', 'ELIGIBLE'] : []
+  return table(['NODE', 'ROLE', 'LIVE', 'LAST SEEN', ...seated, 'METADATA'], sorted)
+}
+
+function numberText(value: unknown): string {
+  return typeof value === 'number' ? String(value) : '-'
+}
+
+/** Shows the members until the user presses q. */
+async function show(store: LeaseStore, election: string, timeoutMs: number): Promise<void> {
+  const list = listOnce(store, election, timeoutMs)
+  const linesNow = async () => {
+    const listed = await list()
+    return listed.length === 0 ? [noMembers(election, store)] : membersTable(listed).split('\n')
+  }
+  // A store that does not answer at first is probably the wrong one, so this list comes before the screen.
+  let lines = await linesNow()
+  let trouble = ''
+  const screen = new Screen()
+  const ended = new AbortController()
+  const draw = () => {
+    const head = [bold(`Tenure: members of ${printable(election)}`), '']
+    if (trouble !== '') head.push(color('red', printable(trouble)), '')
+    screen.draw([...head, ...lines], [], ['', `${bold('q')} quit`])
+  }
+  screen.open()
+  listenToKeys((key) => {
+    if (key === 'q' || key === interruptKey) ended.abort()
+  })
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => process.exit(signalExitCode(signal)))
+  }
+  process.stdout.on('resize', draw)
+  try {
+    while (!ended.signal.aborted) {
+      draw()
+      await pause(systemClock, refreshMs, ended.signal)
+      if (ended.signal.aborted) break
+      try {
+        lines = await linesNow()
+        trouble = ''
+      } catch (error) {
+        trouble = `${commandErrorOf(error).message} Retrying.`
+      }
+    }
+  } finally {
+    screen.close()
+    if (process.stdin.isTTY) process.stdin.setRawMode(false).pause()
+  }
+}

@@ -1,3 +1,0 @@
-import { json, storeSettings } from '../shared/arguments/store-settings.ts'
-
-export const jobsSettings = { ...storeSettings, json }

@@ -1,3 +1,0 @@
-import { json, serviceSettings } from '../shared/arguments/store-settings.ts'
-
-export const membersSettings = { ...serviceSettings, json }
