@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
 import { duration, visible } from '../model/text.ts'
-import type { Shown } from './app.tsx'
+import type { PageProps } from './app.tsx'
 import { Name } from './name.tsx'
 
 interface Question {
@@ -12,7 +12,7 @@ interface Question {
 }
 
 /** The actions of an administrator, each with a confirmation. */
-export function Actions({ controller, election }: Shown & { readonly election: Election }) {
+export function Actions({ controller, election }: PageProps & { readonly election: Election }) {
   const [question, ask] = useState<Question | undefined>(undefined)
   const { id, leader } = election
   const keptOut = leader ? `Nobody else can lead before its lease of ${duration(leader.ttlMs)} would have expired.` : ''

@@ -23,7 +23,7 @@ export class Refused extends Error {
 
 /** Calls the server that the page came from. URLs are relative, so the page works behind a path prefix. */
 export class Api {
-  /** The token, in memory only. It is gone when the page is closed. */
+  /** The token, kept only in memory. It is gone when the page is closed. */
   token: string | undefined
 
   async stream(groups: readonly string[], signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
@@ -68,7 +68,7 @@ export class Api {
     return this.#json('v1/replicas')
   }
 
-  /** Resolves as soon as the server answers anything at all. Rejects if it does not answer in time. */
+  /** Resolves as soon as the server answers. Rejects if it does not answer in time. */
   async ping(withinMs: number): Promise<void> {
     const ended = new AbortController()
     const cancel = after(withinMs, () => ended.abort())

@@ -4,11 +4,11 @@ import { ElectionPage } from './election-page.tsx'
 import { Banner, Header } from './header.tsx'
 import { SignIn } from './sign-in.tsx'
 
-export interface Shown {
+export interface PageProps {
   readonly controller: Controller
 }
 
-export function App({ controller }: Shown) {
+export function App({ controller }: PageProps) {
   const { signIn, shown } = controller.state
   return (
     <>
@@ -30,7 +30,7 @@ export function App({ controller }: Shown) {
   )
 }
 
-/** Moves the focus without changing the part of the URL after `#`, which says what is shown. */
+/** Moves the focus without changing the URL's fragment, which determines what is shown. */
 function toMain(event: Event): void {
   event.preventDefault()
   document.getElementById('main')?.focus()

@@ -1,7 +1,7 @@
 /** The page's only source of time. */
-import type { Moment } from '../model/elections.ts'
+import type { PageMoment } from '../model/elections.ts'
 
-export function now(): Moment {
+export function now(): PageMoment {
   return { monotonicMs: performance.now(), wallMs: Date.now() }
 }
 
@@ -17,7 +17,7 @@ export function every(ms: number, callback: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-/** Spreads reconnects, so that pages that lost the same server do not come back at the same moment. */
+/** Spreads reconnects, so that pages that lost the same server do not all return at the same moment. */
 export function jitter(ms: number): number {
   return ms * (0.75 + Math.random() / 2)
 }

@@ -1,5 +1,13 @@
-import type { IdentityAnswer, MemberAnswer, ReplicasAnswer, WatchEvent } from '../model/answers.ts'
-import { listed, looked, noElections, remembered, told, unfollowed, type Elections } from '../model/elections.ts'
+import type { IdentityAnswer, MemberAnswer, ReplicasAnswer, PageEvent } from '../model/answers.ts'
+import {
+  withListing,
+  withGroup,
+  noElections,
+  withRecordedChanges,
+  withEvent,
+  markInterrupted,
+  type ElectionList,
+} from '../model/elections.ts'
 import { Api, Refused } from './api.ts'
 import { after, every, now } from './clock.ts'
 import { follow } from './stream.ts'
@@ -7,44 +15,48 @@ import { follow } from './stream.ts'
 /** How many elections a page of the list shows. */
 const pageSize = 50
 /** How many requests a search makes before it stops and offers the next page. */
-const mostQuestions = 40
+const maxSearchRequests = 40
 const typingMs = 150
 const healthEveryMs = 15_000
 /**
- * How often to reload the list. If it fits on one page, a new election appears on that page. Otherwise it hardly ever
- * does.
+ * How often to reload the list, depending on its length. A new election is visible on a list of one page, but rarely on
+ * the current page of a longer list.
  */
 const listEveryMs = { empty: 2_000, short: 8_000, long: 20_000 }
 const membersEveryMs = 5_000
-/** A stalled server keeps its connections open. It is noticed within the sum of these two. */
+/** A stalled server keeps its connections open. A ping detects the stall within the sum of these two values. */
 const pingEveryMs = 1_000
 const pingWithinMs = 1_500
-/** A hidden page closes its connection after this time, because browsers allow six for all tabs together. */
+/**
+ * A hidden page closes its connection after this time, because browsers allow six connections for all tabs together.
+ */
 const hiddenMs = 30_000
 
 /** Whether the page shows the current state. `sinceMs` is on the monotonic clock. */
-export type Link =
+export type ConnectionState =
   | { readonly kind: 'opening' | 'live' | 'resting' }
   | { readonly kind: 'behind'; readonly sinceMs: number; readonly why: string }
 
 export interface State {
-  readonly link: Link
+  readonly link: ConnectionState
   readonly identity: IdentityAnswer | undefined
-  /** Set if a token is needed. The message says why the previous one was refused. */
+  /** Set if a token is needed. The message gives the reason why the previous one was refused. */
   readonly signIn: { readonly message: string } | undefined
-  readonly elections: Elections
+  readonly elections: ElectionList
   readonly search: string
   readonly isSearching: boolean
-  /** Where each page so far begins. The last entry is the current page. */
+  /** The start of each page so far. The last entry is the current page. */
   readonly pages: readonly (string | undefined)[]
   readonly next: string | undefined
-  /** How many elections there are in total; undefined if the server does not say. */
+  /** How many elections there are in total. Undefined if the server does not report it. */
   readonly total: number | undefined
   readonly isListed: boolean
-  /** The election whose page is shown; undefined for the list. */
+  /** The election whose page is shown. Undefined for the list. */
   readonly shown: string | undefined
   readonly isMissing: boolean
-  /** The members of the shown election; null if the store does not know them, undefined if they are not loaded yet. */
+  /**
+   * The members of the shown election. Null if the store does not know them, and undefined if they are not loaded yet.
+   */
   readonly members: readonly MemberAnswer[] | null | undefined
   readonly health: ReplicasAnswer | 'hidden' | 'unreachable' | undefined
 }
@@ -66,7 +78,7 @@ const start: State = {
   health: undefined,
 }
 
-/** Connects the server to what is drawn. */
+/** Loads data from the server and holds the state that the page draws. */
 export class Controller {
   readonly #api = new Api()
   readonly #onChange: () => void
@@ -76,7 +88,7 @@ export class Controller {
   #isOpen = false
   #isPinging = false
   /** When the server last sent anything, on the monotonic clock. */
-  #heardAtMs = now().monotonicMs
+  #lastMessageAtMs = now().monotonicMs
   #listing: AbortController | undefined
   #cancelTyping = () => {}
   #cancelRest = () => {}
@@ -90,7 +102,10 @@ export class Controller {
     return this.#api.token !== undefined
   }
 
-  /** The time up to which the state is known, on the server's wall clock. This is now, unless the page is behind. */
+  /**
+   * The time up to which the state is known, on the server's wall clock. This is the current time, unless the page is
+   * behind.
+   */
   get knownMs(): number {
     const { link, elections } = this.#state
     const { wallMs, monotonicMs } = now()
@@ -101,7 +116,7 @@ export class Controller {
     return this.#state
   }
 
-  /** Starts, with a token if the URL contained one. */
+  /** Starts loading. `token` is undefined if the URL contained none. */
   start(token: string | undefined): void {
     this.#api.token = token
     every(healthEveryMs, () => void (this.#isAwake() && this.#askHealth()))
@@ -153,7 +168,7 @@ export class Controller {
     void this.#list()
   }
 
-  /** Ends the term that is shown. Rejects with a message for the user. */
+  /** Ends the term that is shown. Rejects with a message that can be shown to the user. */
   async resign(id: string, node: string, term: number): Promise<void> {
     await this.#api.resign(id, node, term)
   }
@@ -185,7 +200,7 @@ export class Controller {
     try {
       const group = await this.#api.group(shown)
       if (this.#state.shown === shown)
-        this.#set({ elections: looked(this.#state.elections, group, now()), isMissing: false })
+        this.#set({ elections: withGroup(this.#state.elections, group, now()), isMissing: false })
     } catch (error) {
       if (error instanceof Refused && error.status === 404) this.#set({ isMissing: true })
       else this.#failed(error)
@@ -203,7 +218,7 @@ export class Controller {
       const { groups, next, total } = await this.#find(listing.signal)
       if (listing.signal.aborted) return
       this.#set({
-        elections: listed(this.#state.elections, groups, now()),
+        elections: withListing(this.#state.elections, groups, now()),
         next,
         total,
         isListed: true,
@@ -229,7 +244,7 @@ export class Controller {
     const groups = []
     let next = pages.at(-1)
     let total: number | undefined
-    for (let questions = 0; questions < mostQuestions; questions += 1) {
+    for (let requests = 0; requests < maxSearchRequests; requests += 1) {
       const page = await this.#api.groups(
         { search: search.trim(), after: next, limit: pageSize - groups.length },
         signal,
@@ -252,14 +267,14 @@ export class Controller {
     const events = {
       onOpen: () => {
         this.#isOpen = true
-        this.#heardAtMs = now().monotonicMs
+        this.#lastMessageAtMs = now().monotonicMs
         this.#set({ link: { kind: 'live' } })
         void this.#remember(ids, end.signal)
         if (this.#state.health === 'unreachable') void this.#askHealth()
         const { shown, elections } = this.#state
         if (shown !== undefined && !elections.byId.has(shown)) void this.#load()
       },
-      onEvent: (event: WatchEvent) => this.#onEvent(event),
+      onEvent: (event: PageEvent) => this.#onEvent(event),
       onBreak: (failure: Refused) => this.#onBreak(failure),
     }
     void follow(this.#api, ids, events, end.signal)
@@ -269,30 +284,30 @@ export class Controller {
     this.#following?.end.abort()
     this.#following = undefined
     this.#isOpen = false
-    this.#set({ elections: unfollowed(this.#state.elections) })
+    this.#set({ elections: markInterrupted(this.#state.elections) })
   }
 
-  #onEvent(event: WatchEvent): void {
+  #onEvent(event: PageEvent): void {
     this.#heard()
-    this.#set({ elections: told(this.#state.elections, event, now()) })
+    this.#set({ elections: withEvent(this.#state.elections, event, now()) })
     const isChange = event.type === 'LEADER_CHANGED' || event.type === 'LEADER_LOST'
     if (isChange && event.group_id === this.#state.shown) void this.#askMembers()
   }
 
   #onBreak(failure: Refused): void {
     this.#isOpen = false
-    this.#set({ elections: unfollowed(this.#state.elections) })
+    this.#set({ elections: markInterrupted(this.#state.elections) })
     void this.#askHealth()
     this.#failed(failure)
   }
 
-  /** Loads recorded changes, including those from while the stream was interrupted. */
+  /** Loads recorded changes, including those that the stream missed while it was interrupted. */
   async #remember(ids: readonly string[], signal: AbortSignal): Promise<void> {
     try {
       const { changes } = await this.#api.changes(ids, signal)
-      if (!signal.aborted) this.#set({ elections: remembered(this.#state.elections, changes) })
+      if (!signal.aborted) this.#set({ elections: withRecordedChanges(this.#state.elections, changes) })
     } catch {
-      // The timeline then starts with what is observed from now on.
+      // The timeline then starts with the changes from now on.
     }
   }
 
@@ -321,9 +336,12 @@ export class Controller {
     }
   }
 
-  /** Records that the server is alive. Changes arrive over the stream, if that is open. */
+  /**
+   * Records that the server is alive. The page is up to date only while the stream is open, because changes arrive over
+   * it.
+   */
   #heard(): void {
-    this.#heardAtMs = now().monotonicMs
+    this.#lastMessageAtMs = now().monotonicMs
     if (this.#isOpen && this.#state.link.kind === 'behind') this.#set({ link: { kind: 'live' } })
   }
 
@@ -347,7 +365,7 @@ export class Controller {
       return
     }
     const { link } = this.#state
-    const sinceMs = link.kind === 'behind' ? link.sinceMs : this.#heardAtMs
+    const sinceMs = link.kind === 'behind' ? link.sinceMs : this.#lastMessageAtMs
     this.#set({ link: { kind: 'behind', sinceMs, why: message } })
   }
 

@@ -2,14 +2,14 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
 import { failureOf, finishedIn, jobIn } from '../model/jobs.ts'
 import { visible } from '../model/text.ts'
-import type { Shown } from './app.tsx'
+import type { PageProps } from './app.tsx'
 import { now } from './clock.ts'
 import { LeaseBar } from './lease-bar.tsx'
 import { Name, Node } from './name.tsx'
 import { SmallTimeLine, spans } from './time-line.tsx'
 
 /** The list of elections, one page at a time. */
-export function ElectionList({ controller }: Shown) {
+export function ElectionList({ controller }: PageProps) {
   const { elections, isListed, isSearching, search, pages, next, total, identity } = controller.state
   const [spanMs, setSpan] = useState<number>(900_000)
   const shown = [...elections.byId.values()]
@@ -26,7 +26,7 @@ export function ElectionList({ controller }: Shown) {
         <Span of={spanMs} onChange={setSpan} />
       </div>
       {isListed && shown.length === 0 ? (
-        <Empty search={search} isSearching={isSearching} isService={identity?.admin === true} />
+        <Empty search={search} isSearching={isSearching} mayCampaign={identity?.admin === true} />
       ) : (
         <table class={isSearching ? 'elections searching' : 'elections'} aria-busy={!isListed}>
           <caption class="heard">Elections and who leads them</caption>
@@ -75,7 +75,7 @@ function countText(count: number, isPart: boolean, total: number | undefined, le
   return leaderless === 0 ? all : `${all}, ${leaderless} without a leader`
 }
 
-function Row({ controller, election, spanMs }: Shown & { readonly election: Election; readonly spanMs: number }) {
+function Row({ controller, election, spanMs }: PageProps & { readonly election: Election; readonly spanMs: number }) {
   const { id, leader, previous, highestTerm, terms } = election
   const isBehind = controller.state.link.kind === 'behind'
   const finished = leader ? undefined : finishedIn(previous, now().wallMs + controller.state.elections.aheadMs)
@@ -117,14 +117,14 @@ function Row({ controller, election, spanMs }: Shown & { readonly election: Elec
 
 /** Shows that the last run of a job failed. */
 function FailedRun({ election: { leader, previous } }: { readonly election: Election }) {
-  const job = jobIn((leader ?? previous)?.carry ?? '')
+  const job = jobIn((leader ?? previous)?.checkpoint ?? '')
   const failure = job && failureOf(job, leader?.term)
   if (failure === undefined) return null
   const text = { failed: 'last run failed', 'timed-out': 'last run timed out', lost: 'last run was cut off' }[failure]
   return <span class="failed-run">{text ?? failure}</span>
 }
 
-/** Shows how many nodes would take over, and how many were active recently but may not. */
+/** Shows how many nodes are ready to take over, and how many were active recently but may be gone. */
 function Standbys({ election: { candidates, standbys } }: { readonly election: Election }) {
   if (candidates === undefined || standbys === undefined) return <span class="quiet">–</span>
   const silent = Math.max(0, candidates - standbys)
@@ -141,7 +141,7 @@ function Standbys({ election: { candidates, standbys } }: { readonly election: E
   )
 }
 
-function Search({ controller }: Shown) {
+function Search({ controller }: PageProps) {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -188,11 +188,11 @@ export function Span({ of, onChange }: { readonly of: number; readonly onChange:
 interface EmptyProps {
   readonly search: string
   readonly isSearching: boolean
-  /** Whether the viewer may campaign here. */
-  readonly isService: boolean
+  /** Whether the viewer is an administrator of an election service and may campaign in any election. */
+  readonly mayCampaign: boolean
 }
 
-function Empty({ search, isSearching, isService }: EmptyProps) {
+function Empty({ search, isSearching, mayCampaign }: EmptyProps) {
   if (isSearching) return <p class="empty">Searching…</p>
   if (search.trim() !== '') {
     return (
@@ -204,8 +204,10 @@ function Empty({ search, isSearching, isService }: EmptyProps) {
   const url = new URL('v1/groups/first/campaign', location.href).href
   return (
     <div class="empty">
-      <p>There are no elections yet{isService ? '. The first campaign creates one:' : ', or none that you may see.'}</p>
-      {isService && (
+      <p>
+        There are no elections yet{mayCampaign ? '. The first campaign creates one:' : ', or none that you may see.'}
+      </p>
+      {mayCampaign && (
         <pre>{`curl -d '{"node_id":"a","lease_ttl_ms":15000}' -H 'content-type: application/json' \\\n  ${url}`}</pre>
       )}
       <p class="quiet">New elections appear here automatically.</p>

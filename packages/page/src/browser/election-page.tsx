@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
-import { leftOf, type Election } from '../model/elections.ts'
+import { remainingOf, type Election } from '../model/elections.ts'
 import { finishedIn, jobIn } from '../model/jobs.ts'
 import { ago, duration, endings, visible } from '../model/text.ts'
 import type { Terms } from '../model/terms.ts'
 import { Actions } from './actions.tsx'
-import type { Shown } from './app.tsx'
+import type { PageProps } from './app.tsx'
 import { now } from './clock.ts'
 import { Span } from './election-list.tsx'
-import { Job } from './job.tsx'
+import { Job } from './job-details.tsx'
 import { LeaseBar } from './lease-bar.tsx'
 import { Members } from './members.tsx'
 import { Name, Node } from './name.tsx'
@@ -18,12 +18,12 @@ import { exactly, moment } from './times.ts'
 
 const mostChanges = 20
 
-interface Props extends Shown {
+interface ElectionPageProps extends PageProps {
   readonly id: string
 }
 
 /** The page of one election. */
-export function ElectionPage({ controller, id }: Props) {
+export function ElectionPage({ controller, id }: ElectionPageProps) {
   const { elections, isMissing, identity } = controller.state
   const [spanMs, setSpan] = useState<number>(900_000)
   const election = elections.byId.get(id)
@@ -42,7 +42,7 @@ export function ElectionPage({ controller, id }: Props) {
         <p class="empty">Asking…</p>
       ) : (
         <>
-          <Standing controller={controller} election={election} />
+          <ElectionFacts controller={controller} election={election} />
           {identity?.admin && <Actions key={id} controller={controller} election={election} />}
           <section class="card" aria-labelledby="led">
             <div class="tools">
@@ -54,7 +54,7 @@ export function ElectionPage({ controller, id }: Props) {
           <div class="columns">
             <div>
               <Members controller={controller} election={election} />
-              <Told election={election} nowMs={nowMs} />
+              <LeaderDetails election={election} nowMs={nowMs} />
             </div>
             <Changes terms={election.terms} nowMs={nowMs} />
           </div>
@@ -64,7 +64,7 @@ export function ElectionPage({ controller, id }: Props) {
   )
 }
 
-function Standing({ controller, election }: Shown & { readonly election: Election }) {
+function ElectionFacts({ controller, election }: PageProps & { readonly election: Election }) {
   useTicks(1_000)
   const { leader, previous, freeAtMs, policy, allowedNodes, highestTerm } = election
   const { elections, link, members } = controller.state
@@ -113,7 +113,7 @@ function Standing({ controller, election }: Shown & { readonly election: Electio
         )}
         {allowedNodes && <Fact name="Nodes allowed">{allowedNodes.length}</Fact>}
       </dl>
-      {leader && leftOf(leader, now().monotonicMs).ms === 0 && (
+      {leader && remainingOf(leader, now().monotonicMs).ms === 0 && (
         <p class="quiet">By this clock the lease should have expired. The service has not confirmed that yet.</p>
       )}
     </section>
@@ -134,7 +134,7 @@ function Fact(props: { readonly name: string; readonly title?: string; readonly 
   )
 }
 
-/** The last changes in words, newest first. It gives the content of the timeline to those who cannot see it. */
+/** The last changes as text, newest first. This is the accessible version of the timeline. */
 function Changes({ terms, nowMs }: { readonly terms: Terms; readonly nowMs: number }) {
   const changes = terms
     .flatMap(({ term, node, fromMs, toMs, end }) => [
@@ -157,7 +157,7 @@ function Changes({ terms, nowMs }: { readonly terms: Terms; readonly nowMs: numb
               </time>
               <span class={`what ${end ?? 'elected'}`}>{wordOf(end)}</span>
               <Node of={node} />
-              <span class="quiet" title={end && endings[end]}>
+              <span class="quiet" title={end && `The term ${endings[end]}.`}>
                 term {term}
               </span>
             </li>
@@ -171,14 +171,14 @@ function Changes({ terms, nowMs }: { readonly terms: Terms; readonly nowMs: numb
 
 function wordOf(end: Terms[number]['end']): string {
   if (end === undefined) return 'elected'
-  return { resigned: 'handed over', expired: 'expired', deleted: 'deleted', unseen: 'last heard' }[end]
+  return { resigned: 'handed over', expired: 'expired', deleted: 'deleted', unseen: 'last seen' }[end]
 }
 
-/** What the leader publishes about itself, and what it leaves to its successor. */
-function Told({ election, nowMs }: { readonly election: Election; readonly nowMs: number }) {
+/** Shows the leader's metadata, and the checkpoint or job state that it leaves to its successor. */
+function LeaderDetails({ election, nowMs }: { readonly election: Election; readonly nowMs: number }) {
   const lease = election.leader ?? election.previous
-  const carry = lease?.carry ?? ''
-  const job = carry === '' ? undefined : jobIn(carry)
+  const checkpoint = lease?.checkpoint ?? ''
+  const job = checkpoint === '' ? undefined : jobIn(checkpoint)
   return (
     <>
       {lease && (
@@ -188,10 +188,10 @@ function Told({ election, nowMs }: { readonly election: Election; readonly nowMs
         </section>
       )}
       {job && <Job job={job} nowMs={nowMs} leaderTerm={election.leader?.term} />}
-      {carry !== '' && !job && (
-        <section class="card" aria-labelledby="carry">
-          <h2 id="carry">Checkpoint</h2>
-          <pre class="text">{visible(carry)}</pre>
+      {checkpoint !== '' && !job && (
+        <section class="card" aria-labelledby="checkpoint">
+          <h2 id="checkpoint">Checkpoint</h2>
+          <pre class="text">{visible(checkpoint)}</pre>
           <p class="quiet">A text that each leader leaves to its successor.</p>
         </section>
       )}

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { ReplicasAnswer } from '../model/answers.ts'
 import { ago, duration } from '../model/text.ts'
-import type { Shown } from './app.tsx'
+import type { PageProps } from './app.tsx'
 import { now } from './clock.ts'
 import { Name } from './name.tsx'
 import { useTicks } from './ticks.ts'
 
-export function Header({ controller }: Shown) {
+export function Header({ controller }: PageProps) {
   const { identity, link, health, signIn } = controller.state
   const text = { live: 'Live', opening: 'Connecting', resting: 'Resting', behind: 'Behind' }[link.kind]
   return (
@@ -37,8 +37,8 @@ export function Header({ controller }: Shown) {
   )
 }
 
-/** Warns that the page may be outdated, and says since when. */
-export function Banner({ controller }: Shown) {
+/** Warns that the page may be outdated, and shows since when. */
+export function Banner({ controller }: PageProps) {
   useTicks(1_000)
   const { link, signIn } = controller.state
   if (link.kind !== 'behind' || signIn) return null

@@ -1,20 +1,23 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { leftOf, type Lease } from '../model/elections.ts'
+import { remainingOf, type ShownLease } from '../model/elections.ts'
 import { duration, leftText } from '../model/text.ts'
 import { now } from './clock.ts'
 import { onTick } from './ticks.ts'
 
-/** A leader renews after a third of its lease. If less than this share is left, it has missed a renewal. */
+/** A leader renews after a third of its lease. If less than this fraction is left, the leader has missed a renewal. */
 const littlePart = 0.4
 
-/** A bar for the rest of a lease. It runs down on the viewer's own clock, whether or not the server answers. */
-export function LeaseBar({ lease, isBehind }: { readonly lease: Lease; readonly isBehind: boolean }) {
+/**
+ * A bar that shows the time left on a lease. It counts down on the viewer's own clock, whether or not the server
+ * answers.
+ */
+export function LeaseBar({ lease, isBehind }: { readonly lease: ShownLease; readonly isBehind: boolean }) {
   const meter = useRef<HTMLSpanElement>(null)
   const fill = useRef<HTMLSpanElement>(null)
   const text = useRef<HTMLSpanElement>(null)
   useEffect(() => {
     const draw = () => {
-      const { ms, part } = leftOf(lease, now().monotonicMs)
+      const { ms, part } = remainingOf(lease, now().monotonicMs)
       const left = ms > 0 ? leftText(ms) : 'expired'
       if (text.current && text.current.textContent !== left) text.current.textContent = left
       if (fill.current) {

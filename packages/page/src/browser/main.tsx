@@ -3,10 +3,11 @@ import { App } from './app.tsx'
 import { Controller } from './controller.ts'
 
 /**
- * Reads what to show, and a token, from the URL. `#/groups/NAME` is the page of one election. A token is removed from
- * the URL at once, even if it is pasted into the URL of an open page, and whatever surrounds it.
+ * Reads the view to show, and a token, from the URL. `#/groups/NAME` is the page of one election. A fragment that
+ * starts with `#token=` is removed from the URL immediately, even if the token is malformed or was pasted into the URL
+ * of an open page.
  */
-function takePlace(): { readonly shown: string | undefined; readonly token: string | undefined } {
+function readLocation(): { readonly shown: string | undefined; readonly token: string | undefined } {
   const { hash, pathname, search } = location
   if (hash.startsWith('#token=')) history.replaceState(null, '', pathname + search)
   const [, token] = /^#token=([\w.-]+)(?:%20)*$/.exec(hash) ?? []
@@ -31,10 +32,10 @@ if (root) {
     })
   }
   const controller = new Controller(draw)
-  const { shown, token } = takePlace()
+  const { shown, token } = readLocation()
   controller.show(shown)
   window.addEventListener('hashchange', () => {
-    const next = takePlace()
+    const next = readLocation()
     controller.show(next.shown)
     if (next.token !== undefined) controller.signIn(next.token)
     window.scrollTo(0, 0)

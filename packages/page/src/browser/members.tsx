@@ -1,14 +1,14 @@
 import type { MemberAnswer } from '../model/answers.ts'
 import type { Election } from '../model/elections.ts'
 import { ago, visible } from '../model/text.ts'
-import type { Shown } from './app.tsx'
+import type { PageProps } from './app.tsx'
 import { now } from './clock.ts'
 import { Node } from './name.tsx'
 
 const ranks = { leader: 0, candidate: 1, allowed: 2 }
 
 /** Lists the members: the leader first, then the candidates. */
-export function Members({ controller, election }: Shown & { readonly election: Election }) {
+export function Members({ controller, election }: PageProps & { readonly election: Election }) {
   const { members, elections } = controller.state
   const nowMs = now().wallMs + elections.aheadMs
   const known = members?.map((member) => ({ ...member, role: roleOf(member, election) })) ?? []
@@ -17,7 +17,7 @@ export function Members({ controller, election }: Shown & { readonly election: E
     <section class="card" aria-labelledby="members">
       <h2 id="members">Members</h2>
       {members === null ? (
-        <p class="quiet">This store keeps only the lease, so the other candidates are unknown.</p>
+        <p class="quiet">The other candidates are unknown. Candidates that run with “present” are listed here.</p>
       ) : sorted.length === 0 ? (
         <p class="quiet">There are no members at the moment.</p>
       ) : (
@@ -29,7 +29,7 @@ export function Members({ controller, election }: Shown & { readonly election: E
               <th scope="col">Role</th>
               <th scope="col">Live</th>
               <th scope="col" class="number">
-                Last heard
+                Last seen
               </th>
             </tr>
           </thead>

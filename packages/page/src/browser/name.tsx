@@ -1,7 +1,7 @@
-import { colourOf } from '../model/palette.ts'
+import { colorOf } from '../model/palette.ts'
 import { visible } from '../model/text.ts'
 
-/** Shows text from somebody else. Whatever it contains, it cannot affect the layout around it. */
+/** Shows untrusted text. Its content cannot affect the layout around it. */
 export function Name({ of, class: kind = '' }: { readonly of: string; readonly class?: string }) {
   const text = visible(of)
   return (
@@ -15,7 +15,7 @@ export function Name({ of, class: kind = '' }: { readonly of: string; readonly c
 export function Node({ of }: { readonly of: string }) {
   return (
     <span class="node">
-      <span class={`dot c${colourOf(of)}`} aria-hidden="true" />
+      <span class={`dot c${colorOf(of)}`} aria-hidden="true" />
       <Name of={of} />
     </span>
   )

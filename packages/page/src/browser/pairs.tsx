@@ -1,7 +1,7 @@
 import { visible } from '../model/text.ts'
 import { Name } from './name.tsx'
 
-/** Shows keys and values that somebody else wrote. */
+/** Shows untrusted keys and values. */
 export function Pairs({ of, none }: { readonly of: Readonly<Record<string, unknown>>; readonly none: string }) {
   const pairs = Object.entries(of)
   if (pairs.length === 0) return <p class="quiet">{none}</p>

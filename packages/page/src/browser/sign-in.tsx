@@ -1,8 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { Shown } from './app.tsx'
+import type { PageProps } from './app.tsx'
 
 /** Asks for a token. The token is kept in memory, and is gone when the page is closed or reloaded. */
-export function SignIn({ controller, message }: Shown & { readonly message: string }) {
+export function SignIn({ controller, message }: PageProps & { readonly message: string }) {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => field.current?.focus(), [])
   const submit = (event: Event) => {

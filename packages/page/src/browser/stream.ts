@@ -1,4 +1,4 @@
-import type { WatchEvent } from '../model/answers.ts'
+import type { PageEvent } from '../model/answers.ts'
 import { EventLines } from '../model/event-lines.ts'
 import { Refused, type Api } from './api.ts'
 import { after, jitter, pause } from './clock.ts'
@@ -10,7 +10,7 @@ const longestPauseMs = 8_000
 export interface StreamEvents {
   /** The stream is open. The first events are the current state of every group. */
   onOpen(): void
-  onEvent(event: WatchEvent): void
+  onEvent(event: PageEvent): void
   /** The stream has ended and will be retried, unless the caller is unauthenticated or lacks the right. */
   onBreak(failure: Refused): void
 }
@@ -31,7 +31,7 @@ export async function follow(
     const failure = await readOnce(api, groups, { onOpen: open, onEvent }, signal)
     if (signal.aborted) return
     onBreak(failure)
-    // A retry would get the same answer.
+    // Retrying would get the same answer.
     if (failure.status === 401 || failure.status === 403) return
     failures += 1
     await pause(jitter(Math.min(longestPauseMs, 250 * 2 ** failures)), signal)
@@ -59,7 +59,7 @@ async function readOnce(
       if (done) return new Refused(0, 'The server ended the stream.')
       cancel()
       cancel = after(silentMs, () => silent.abort())
-      for (const data of lines.take(decoder.decode(value, { stream: true }))) onEvent(JSON.parse(data) as WatchEvent)
+      for (const data of lines.take(decoder.decode(value, { stream: true }))) onEvent(JSON.parse(data) as PageEvent)
     }
   } catch (error) {
     if (error instanceof Refused) return error

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { colourOf } from '../model/palette.ts'
+import { colorOf } from '../model/palette.ts'
 import { standingText, termText, visible } from '../model/text.ts'
 import type { Terms } from '../model/terms.ts'
 import { bandsIn, marksIn, type Band } from '../model/time-line.ts'
@@ -17,21 +17,21 @@ export const spans = [
   { ms: 86_400_000, text: '24 h' },
 ] as const
 
-interface Props {
+interface TimeLineProps {
   readonly controller: Controller
   readonly terms: Terms
   readonly spanMs: number
 }
 
-function useRange({ controller, spanMs }: Props) {
-  // About one pixel of the small timeline.
+function useRange({ controller, spanMs }: TimeLineProps) {
+  // Redraw whenever the small timeline has moved by about one pixel.
   useTicks(Math.max(1_000, spanMs / 300))
   const toMs = now().wallMs + controller.state.elections.aheadMs
   return { fromMs: toMs - spanMs, toMs }
 }
 
 /** The small timeline in a row of the list. */
-export function SmallTimeLine(props: Props) {
+export function SmallTimeLine(props: TimeLineProps) {
   const range = useRange(props)
   const bands = bandsIn(props.terms, range, props.controller.knownMs)
   const last = bands.at(-1)?.term
@@ -44,7 +44,7 @@ export function SmallTimeLine(props: Props) {
 }
 
 /** The large timeline, with time marks and names. It explains a band on hover and focus. */
-export function TimeLine(props: Props) {
+export function TimeLine(props: TimeLineProps) {
   const range = useRange(props)
   const [told, tell] = useState<string | undefined>(undefined)
   const bands = bandsIn(props.terms, range, props.controller.knownMs)
@@ -79,7 +79,7 @@ function Legend() {
   )
 }
 
-interface BandsProps extends Props {
+interface BandsProps extends TimeLineProps {
   readonly bands: readonly Band[]
   readonly knownMs: number
   readonly onTell?: (text: string | undefined) => void
@@ -90,7 +90,7 @@ function Bands({ bands, knownMs, onTell }: BandsProps) {
     <>
       {bands.map(({ term, x, width, endsHere }) => {
         const text = termText(term, knownMs, clockTime)
-        const kind = `band c${colourOf(term.node)} ${endsHere ? `ended ${term.end}` : ''}`
+        const kind = `band c${colorOf(term.node)} ${endsHere ? `ended ${term.end}` : ''}`
         const style = { left: `${x * 100}%`, width: `${width * 100}%` }
         if (!onTell) return <span key={term.term} class={kind} style={style} title={text} />
         const tell = () => onTell(text)

@@ -8,7 +8,7 @@ export function clockTime(ms: number): string {
   return clock.format(ms)
 }
 
-/** The time, with the day unless that is the day of `nowMs`. */
+/** The time, preceded by the day unless it is the day of `nowMs`. */
 export function moment(ms: number, nowMs: number): string {
   const that = day.format(ms)
   return that === day.format(nowMs) ? clockTime(ms) : `${that}, ${clockTime(ms)}`

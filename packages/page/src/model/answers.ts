@@ -1,5 +1,6 @@
 /**
- * What the page reads from a server, with the names of the HTTP API. Fields that a store does not know are left out.
+ * The answers that the page reads from a server, with the field names of the HTTP API. Fields that a store does not
+ * know are left out.
  */
 
 /** A lease, and the node that holds it or held it last. */
@@ -12,18 +13,18 @@ export interface LeaseAnswer {
   readonly acquired_at_ms: number
   readonly renewed_at_ms: number
   readonly metadata: Readonly<Record<string, unknown>>
-  readonly carry: string
+  readonly checkpoint: string
 }
 
-export interface StandingAnswer {
+export interface ElectionStateAnswer {
   readonly leader: LeaseAnswer | null
   readonly previous_leader?: LeaseAnswer
   readonly highest_term: number
-  /** If there is no leader: how long nobody may lead yet. */
+  /** Set only if there is no leader: the time until a candidate may lead. */
   readonly retry_after_ms?: number
 }
 
-export interface GroupAnswer extends StandingAnswer {
+export interface GroupAnswer extends ElectionStateAnswer {
   readonly group_id: string
   readonly policy?: { readonly min_ttl_ms: number; readonly max_ttl_ms: number }
   readonly allowed_nodes?: readonly string[] | null
@@ -35,23 +36,23 @@ export interface GroupAnswer extends StandingAnswer {
 export interface GroupsAnswer {
   readonly groups: readonly GroupAnswer[]
   readonly next: string | null
-  /** How many there are in total, if the server says so. */
+  /** The total number of elections. Undefined if the server does not report it. */
   readonly total?: number
 }
 
-export type EndReason = 'expired' | 'resigned' | 'deleted'
+export type TermEndReason = 'expired' | 'resigned' | 'deleted'
 
-export interface WatchEvent extends Partial<StandingAnswer> {
+export interface PageEvent extends Partial<ElectionStateAnswer> {
   readonly type: 'LEADER_CHANGED' | 'LEADER_LOST' | 'RENEWED' | 'STATE' | 'GAP' | 'TOO_SLOW'
   readonly group_id?: string
   readonly term?: number
   readonly leader_node_id?: string
-  readonly reason?: EndReason
+  readonly reason?: TermEndReason
   readonly ts_ms: number
 }
 
 export interface ChangesAnswer {
-  readonly changes: readonly WatchEvent[]
+  readonly changes: readonly PageEvent[]
 }
 
 export interface MemberAnswer {
@@ -61,6 +62,11 @@ export interface MemberAnswer {
   readonly metadata: Readonly<Record<string, unknown>>
   readonly waiting?: boolean
   readonly live?: boolean
+  readonly instance_start_uuid?: string
+  /** The number of its seat. Only members of a store that is not a service have one. */
+  readonly seat?: number
+  readonly generation?: number
+  readonly eligible?: boolean
 }
 
 export interface MembersAnswer {
@@ -82,7 +88,7 @@ export interface ReplicasAnswer {
   readonly storage: { readonly kind: string; readonly healthy: boolean }
   readonly active: string | null
   readonly term: number | null
-  /** Null for a store, which has no replicas. */
+  /** Null if the page shows a store, which has no replicas. */
   readonly replicas: readonly ReplicaAnswer[] | null
 }
 

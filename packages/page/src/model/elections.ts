@@ -1,70 +1,70 @@
 /**
- * What the page knows about the elections that it shows. These are pure functions of what the server sent and when it
- * arrived.
+ * The state of the elections that the page shows. All functions here are pure: the state depends only on the server's
+ * messages and on their arrival times.
  */
-import type { GroupAnswer, LeaseAnswer, WatchEvent } from './answers.ts'
+import type { GroupAnswer, LeaseAnswer, PageEvent } from './answers.ts'
 import { withChange, withLease, withPrevious, type Terms } from './terms.ts'
 
 /** A moment on the viewer's own clocks. */
-export interface Moment {
+export interface PageMoment {
   readonly monotonicMs: number
   readonly wallMs: number
 }
 
-export interface Lease {
+export interface ShownLease {
   readonly node: string
   readonly term: number
   readonly ttlMs: number
   /**
-   * When the lease ends on the viewer's monotonic clock. It counts from the arrival of the answer that said what was
-   * left.
+   * When the lease ends on the viewer's monotonic clock. It is computed from the remaining time in an answer and the
+   * moment at which that answer arrived.
    */
   readonly endsAtMs: number
   /** Unix time in milliseconds, on the server's clock. */
   readonly sinceMs: number
   readonly renewedMs: number
   readonly metadata: Readonly<Record<string, unknown>>
-  readonly carry: string
+  readonly checkpoint: string
 }
 
 export interface Election {
   readonly id: string
-  readonly leader: Lease | undefined
-  /** The last leader, if there is none now. */
-  readonly previous: Lease | undefined
+  readonly leader: ShownLease | undefined
+  /** The last leader. Undefined while there is a leader. */
+  readonly previous: ShownLease | undefined
   readonly highestTerm: number
-  /** If there is no leader: until when nobody may lead, on the viewer's monotonic clock. */
+  /** If there is no leader: when a candidate may lead again, on the viewer's monotonic clock. */
   readonly freeAtMs: number | undefined
   readonly terms: Terms
   readonly candidates: number | undefined
-  /** How many of the candidates would take over; undefined if unknown. */
+  /** How many of the candidates would take over. Undefined if unknown. */
   readonly standbys: number | undefined
   readonly waiting: number | undefined
   readonly policy: GroupAnswer['policy']
   readonly allowedNodes: readonly string[] | undefined
-  /** Whether a stream has sent its state. A listing may be older, so it no longer changes the leader. */
+  /** Whether a stream has sent its state. A listing may be older, so from then on it does not change the leader. */
   readonly isFollowed: boolean
 }
 
-export interface Elections {
+export interface ElectionList {
   readonly byId: ReadonlyMap<string, Election>
   /** How far the server's wall clock is ahead of the viewer's. It is used only to show times, never to compare them. */
   readonly aheadMs: number
 }
 
-export const noElections: Elections = { byId: new Map(), aheadMs: 0 }
+export const noElections: ElectionList = { byId: new Map(), aheadMs: 0 }
 
-/** Applies one page of a listing. Elections that are not on it are forgotten; those that stay keep their terms. */
-export function listed(elections: Elections, groups: readonly GroupAnswer[], now: Moment): Elections {
+/** Applies one page of a listing. Elections that are not on it are forgotten, and the others keep their terms. */
+export function withListing(elections: ElectionList, groups: readonly GroupAnswer[], now: PageMoment): ElectionList {
   return { ...elections, byId: new Map(groups.map((group) => [group.group_id, seen(elections, group, now)])) }
 }
 
 /** Adds or updates one election. */
-export function looked(elections: Elections, group: GroupAnswer, now: Moment): Elections {
+export function withGroup(elections: ElectionList, group: GroupAnswer, now: PageMoment): ElectionList {
   return { ...elections, byId: new Map(elections.byId).set(group.group_id, seen(elections, group, now)) }
 }
 
-function seen({ byId }: Elections, group: GroupAnswer, now: Moment): Election {
+function seen({ byId }: ElectionList, group: GroupAnswer, now: PageMoment): Election {
   const known = byId.get(group.group_id) ?? unknown(group.group_id)
   const shown = {
     ...known,
@@ -77,14 +77,16 @@ function seen({ byId }: Elections, group: GroupAnswer, now: Moment): Election {
   return known.isFollowed ? shown : standing(shown, group, now)
 }
 
-/** Marks the stream as interrupted. What is shown may be outdated, and whatever comes next is newer. */
-export function unfollowed(elections: Elections): Elections {
+/**
+ * Marks the stream as interrupted. The shown state may be outdated, and any answer that arrives from now on is newer.
+ */
+export function markInterrupted(elections: ElectionList): ElectionList {
   const byId = new Map([...elections.byId].map(([id, election]) => [id, { ...election, isFollowed: false }]))
   return { ...elections, byId }
 }
 
 /** Applies an event of a stream. It ignores elections that are not shown. */
-export function told(elections: Elections, event: WatchEvent, now: Moment): Elections {
+export function withEvent(elections: ElectionList, event: PageEvent, now: PageMoment): ElectionList {
   const { group_id: id, ts_ms: atMs, type } = event
   // GAP and TOO_SLOW may be old. Other events carry the server's current time.
   const aheadMs = type === 'GAP' || type === 'TOO_SLOW' ? elections.aheadMs : atMs - now.wallMs
@@ -94,8 +96,8 @@ export function told(elections: Elections, event: WatchEvent, now: Moment): Elec
   return { aheadMs, byId: next === known ? elections.byId : new Map(elections.byId).set(id, next) }
 }
 
-/** Applies recorded changes. They are history, and do not say who leads now. */
-export function remembered(elections: Elections, changes: readonly WatchEvent[]): Elections {
+/** Applies recorded changes. They are history and do not show who leads now. */
+export function withRecordedChanges(elections: ElectionList, changes: readonly PageEvent[]): ElectionList {
   const byId = new Map(elections.byId)
   for (const change of changes) {
     const known = change.group_id === undefined ? undefined : byId.get(change.group_id)
@@ -104,7 +106,7 @@ export function remembered(elections: Elections, changes: readonly WatchEvent[])
   return { ...elections, byId }
 }
 
-function changed(election: Election, event: WatchEvent, now: Moment): Election {
+function changed(election: Election, event: PageEvent, now: PageMoment): Election {
   const { type, leader, previous_leader: previous, term = 0 } = event
   if (type === 'STATE')
     return { ...standing(election, { highest_term: 0, leader: null, ...event }, now), isFollowed: true }
@@ -142,7 +144,7 @@ function standing(
     highest_term,
     retry_after_ms,
   }: Pick<GroupAnswer, 'leader' | 'previous_leader' | 'highest_term' | 'retry_after_ms'>,
-  now: Moment,
+  now: PageMoment,
 ): Election {
   const terms = previous ? withPrevious(election.terms, previous) : election.terms
   const isHeld = !leader && retry_after_ms !== undefined
@@ -156,7 +158,7 @@ function standing(
   }
 }
 
-function leaseOf(answer: LeaseAnswer, { monotonicMs }: Moment): Lease {
+function leaseOf(answer: LeaseAnswer, { monotonicMs }: PageMoment): ShownLease {
   return {
     node: answer.node_id,
     term: answer.term,
@@ -165,7 +167,7 @@ function leaseOf(answer: LeaseAnswer, { monotonicMs }: Moment): Lease {
     sinceMs: answer.acquired_at_ms,
     renewedMs: answer.renewed_at_ms,
     metadata: answer.metadata,
-    carry: answer.carry,
+    checkpoint: answer.checkpoint,
   }
 }
 
@@ -186,9 +188,9 @@ function unknown(id: string): Election {
   }
 }
 
-/** What is left of a lease on the viewer's own clock, between zero and the whole lease. */
-export function leftOf(
-  { endsAtMs, ttlMs }: Lease,
+/** The time left on a lease by the viewer's own clock, between zero and the whole lease. */
+export function remainingOf(
+  { endsAtMs, ttlMs }: ShownLease,
   monotonicMs: number,
 ): { readonly ms: number; readonly part: number } {
   const ms = Math.max(0, endsAtMs - monotonicMs)

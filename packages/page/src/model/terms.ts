@@ -1,5 +1,8 @@
-/** The terms of one election: who led, from when, and until when. States and changes may arrive in any order. */
-import type { EndReason, LeaseAnswer, WatchEvent } from './answers.ts'
+/**
+ * The terms of one election, with the leader, the start, and the end of each. States and changes may arrive in any
+ * order.
+ */
+import type { TermEndReason, LeaseAnswer, PageEvent } from './answers.ts'
 
 /** One term, as far as it is known. Times are Unix time on the server's clock. */
 export interface Term {
@@ -8,8 +11,8 @@ export interface Term {
   readonly fromMs: number | undefined
   /** Undefined while the term lasts, or if its end was not observed. */
   readonly toMs: number | undefined
-  /** `unseen`: the term is over, but the reason was not observed. */
-  readonly end: EndReason | 'unseen' | undefined
+  /** `unseen`: the term has ended, but the reason was not observed. */
+  readonly end: TermEndReason | 'unseen' | undefined
 }
 
 /** Ordered by term, oldest first. */
@@ -23,14 +26,14 @@ export function withLease(terms: Terms, { term, node_id, acquired_at_ms }: Lease
   return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs: undefined, end: undefined })
 }
 
-/** Applies a lease that is over. Its last renewal is the last that is known of it. */
+/** Applies a lease that has ended. The term is known to have lasted until its last renewal. */
 export function withPrevious(terms: Terms, { term, node_id, acquired_at_ms, renewed_at_ms }: LeaseAnswer): Terms {
   const toMs = Math.max(acquired_at_ms, renewed_at_ms) || undefined
   return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs, end: 'unseen' })
 }
 
 /** Applies a new change, or an older one that the service has recorded. */
-export function withChange(terms: Terms, { type, term, leader_node_id: node, reason, ts_ms }: WatchEvent): Terms {
+export function withChange(terms: Terms, { type, term, leader_node_id: node, reason, ts_ms }: PageEvent): Terms {
   if (term === undefined || node === undefined) return terms
   if (type === 'LEADER_CHANGED') return merged(terms, { term, node, fromMs: ts_ms, toMs: undefined, end: undefined })
   if (type !== 'LEADER_LOST') return terms

@@ -1,4 +1,4 @@
-/** Formats names, durations and changes for people. */
+/** Formats names, durations, and changes as readable text. */
 import type { Term } from './terms.ts'
 
 // Control characters, direction marks, zero-width characters, line separators, private use and unassigned code points.
@@ -7,8 +7,7 @@ const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u115f\u1160\u3164
 const piledUp = /(\p{M}{2})\p{M}+/gu
 
 /**
- * Makes text from somebody else safe to show. Invisible characters are written out, so that two different names look
- * different.
+ * Makes untrusted text safe to show. Invisible characters are written out, so that two different names look different.
  */
 export function visible(text: string): string {
   return text
@@ -39,23 +38,23 @@ export function duration(ms: number): string {
   return parts.join(' ')
 }
 
-/** Formats how long ago something was. */
+/** Formats how long ago something happened. */
 export function ago(ms: number): string {
   if (ms < 1_500) return 'just now'
   return ms < 9_950 ? `${Math.round(ms / 1_000)} s ago` : `${duration(ms)} ago`
 }
 
-/** Formats the rest of a lease in a width that does not jump. */
+/** Formats the time left on a lease with a stable width. */
 export function leftText(ms: number): string {
   return ms < 10_000 ? `${(Math.floor(ms / 100) / 10).toFixed(1)} s` : duration(Math.floor(ms / 1_000) * 1_000)
 }
 
-/** Why a term ended. */
+/** How a term ended, as the predicate of a sentence about the term. */
 export const endings = {
-  resigned: 'handed over: the leader released its lease',
+  resigned: 'was handed over: the leader released its lease',
   expired: 'expired: the lease was not renewed in time',
-  deleted: 'ended by force: the election was deleted',
-  unseen: 'over: how it ended is unknown',
+  deleted: 'was ended by force: the election was deleted',
+  unseen: 'is over, but how it ended is unknown',
 } as const
 
 /** Describes a term in a sentence. */
@@ -71,7 +70,7 @@ export function termText(
   }
   const until = toMs === undefined ? '' : ` to ${clock(toMs)}`
   const led = fromMs === undefined || toMs === undefined ? '' : ` (${duration(Math.max(0, toMs - fromMs))})`
-  return `${visible(node)} led in term ${term}${since}${until}${led}. It is ${endings[end]}.`
+  return `${visible(node)} led in term ${term}${since}${until}${led}. The term ${endings[end]}.`
 }
 
 /** Describes the state of an election in one sentence, for screen readers. */

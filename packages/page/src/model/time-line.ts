@@ -2,7 +2,7 @@
 import type { Term, Terms } from './terms.ts'
 
 /** A period in Unix time, on the server's clock. */
-export interface Range {
+export interface TimeRange {
   readonly fromMs: number
   readonly toMs: number
 }
@@ -22,9 +22,10 @@ export interface Band {
 const thinnest = 1 / 400
 
 /**
- * Returns the bands. A term that lasts is drawn up to `knownMs`, because it is unknown whether it continued after that.
+ * Returns the bands. A term that has not ended is drawn up to `knownMs`, because it is unknown whether it continued
+ * after that.
  */
-export function bandsIn(terms: Terms, { fromMs, toMs }: Range, knownMs = toMs): Band[] {
+export function bandsIn(terms: Terms, { fromMs, toMs }: TimeRange, knownMs = toMs): Band[] {
   const lengthMs = toMs - fromMs
   return terms.flatMap((term, index) => {
     const startMs = term.fromMs ?? terms[index - 1]?.toMs ?? fromMs
@@ -41,7 +42,7 @@ const steps = [60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_2
 
 /** Returns a few round times to mark, as fractions of the timeline. `zoneMs` is how far local time is ahead of UTC. */
 export function marksIn(
-  { fromMs, toMs }: Range,
+  { fromMs, toMs }: TimeRange,
   zoneMs: number,
   most = 6,
 ): { readonly atMs: number; readonly x: number }[] {

@@ -1,4 +1,4 @@
-/** The page as every server sends it: the same few files with the same headers. */
+/** The page as served by every server: the same few files with the same headers. */
 import { files, html, type BuiltFile } from '#files'
 import { createHash } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
@@ -10,7 +10,7 @@ export interface RequestHeaders {
   readonly 'if-none-match'?: string | undefined
 }
 
-/** A complete answer. */
+/** A complete HTTP response. */
 export interface Sent {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -21,8 +21,8 @@ export interface Sent {
 export const filesPath = '/page/'
 
 /**
- * The page runs only its own script, whatever names and metadata contain. No other page can frame it, and it talks only
- * to the server that it came from.
+ * The page runs only its own script, no matter what names and metadata contain. No other page can frame it, and it
+ * connects only to the server that it came from.
  */
 const policy = [
   "default-src 'none'",
@@ -61,7 +61,7 @@ class CachedFile {
     this.#etag = `"${createHash('sha256').update(this.#plain).digest('base64url').slice(0, 22)}"`
   }
 
-  answer(asked: RequestHeaders): Sent {
+  answer(requestHeaders: RequestHeaders): Sent {
     const headers = {
       ...guards,
       'content-type': this.#type,
@@ -69,8 +69,8 @@ class CachedFile {
       etag: this.#etag,
       vary: 'accept, accept-encoding',
     }
-    if (asked['if-none-match'] === this.#etag) return { status: 304, headers, body: Buffer.alloc(0) }
-    const takesGzip = /\bgzip\b(?!;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(asked['accept-encoding'] ?? ''))
+    if (requestHeaders['if-none-match'] === this.#etag) return { status: 304, headers, body: Buffer.alloc(0) }
+    const takesGzip = /\bgzip\b(?!;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(requestHeaders['accept-encoding'] ?? ''))
     if (!takesGzip) return { status: 200, headers, body: this.#plain }
     return { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: this.#gzip }
   }
@@ -80,14 +80,14 @@ class CachedFile {
 const kept = new Map(files.map((file) => [file.name, new CachedFile(file, 'public, max-age=31536000, immutable')]))
 const entry = new CachedFile(html, 'no-cache')
 
-/** Returns a file of the page by its name below {@link filesPath}; undefined if there is none. */
-export function pageFile(name: string, asked: RequestHeaders): Sent | undefined {
-  return kept.get(name)?.answer(asked)
+/** Returns a file of the page by its name below {@link filesPath}, or undefined if there is none. */
+export function pageFile(name: string, requestHeaders: RequestHeaders): Sent | undefined {
+  return kept.get(name)?.answer(requestHeaders)
 }
 
 /** Returns the answer for `/`: the page for browsers, and a short text for all other clients such as curl. */
-export function pageOrText(text: string, asked: RequestHeaders): Sent {
-  if (asked.accept?.includes('text/html')) return entry.answer(asked)
+export function pageOrText(text: string, requestHeaders: RequestHeaders): Sent {
+  if (requestHeaders.accept?.includes('text/html')) return entry.answer(requestHeaders)
   const headers = {
     ...guards,
     'content-type': 'text/plain; charset=utf-8',

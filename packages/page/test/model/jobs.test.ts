@@ -8,16 +8,16 @@ test.each([
   ['failed', { result: 'failed' }, 'failed'],
   ['timed out', { result: 'timed-out' }, 'timed-out'],
   ['was cut off by the end of its term', { term: 2 }, 'lost'],
-  ['goes on', {}, undefined],
+  ['is still running', {}, undefined],
   ['succeeded', { result: 'succeeded' }, undefined],
   ['was stopped', { result: 'stopped' }, undefined],
-  ['has a result that nobody knows', { result: '<b>' }, undefined],
-])('failureOf returns the right result for a job whose last run %s', (_what, run, shown) => {
+  ['has an unknown result', { result: '<b>' }, undefined],
+])('failureOf returns how the last run of a job failed, or undefined, when that run %s', (_what, run, shown) => {
   const note = jobStateOf(run, { result: 'failed' })
   expect(note && failureOf(note, 3)).toBe(shown)
 })
 
-test('failureOf returns nothing for a job without a run', () => {
+test('failureOf returns undefined for a job without a run', () => {
   const note = jobStateOf()
   expect(note && failureOf(note, 3)).toBeUndefined()
 })

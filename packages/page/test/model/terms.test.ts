@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import type { WatchEvent } from '../../src/model/answers.ts'
+import type { PageEvent } from '../../src/model/answers.ts'
 import { mostTerms, withChange, withLease, withPrevious, type Terms } from '../../src/model/terms.ts'
 import { elected, lease, lost } from './answers.ts'
 
-const all = (events: readonly WatchEvent[], terms: Terms = []) => events.reduce(withChange, terms)
+const all = (events: readonly PageEvent[], terms: Terms = []) => events.reduce(withChange, terms)
 
-test('terms begin and end as the changes say, with their reasons', () => {
+test('withChange returns each term with its start, its end, and the reason why it ended', () => {
   const terms = all([elected('a', 1), lost('a', 1, 'resigned', 2_000), elected('b', 2), lost('b', 2, 'expired', 9_000)])
   expect(terms).toEqual([
     { term: 1, node: 'a', fromMs: 1_000, toMs: 2_000, end: 'resigned' },
@@ -13,7 +13,7 @@ test('terms begin and end as the changes say, with their reasons', () => {
   ])
 })
 
-test('the order and repetition of changes make no difference', () => {
+test('withChange returns the same terms when changes are reordered or repeated', () => {
   const events = [
     elected('a', 1),
     lost('a', 1, 'resigned', 2_000),
@@ -32,7 +32,7 @@ test('a term ends when the next one begins, even if its end was not observed', (
   expect(all([lost('a', 1, 'expired', 4_000)], terms)[0]).toMatchObject({ toMs: 4_000, end: 'expired' })
 })
 
-test('a state shows when the leader began, and when the last leader was last heard from', () => {
+test('withLease starts a term at its grant, and withPrevious ends a term at its last renewal unless its end is known', () => {
   expect(withLease([], lease('a', 3))).toEqual([{ term: 3, node: 'a', fromMs: 3_000, toMs: undefined, end: undefined }])
   const over = withPrevious([], lease('a', 3))
   expect(over).toEqual([{ term: 3, node: 'a', fromMs: 3_000, toMs: 3_500, end: 'unseen' }])

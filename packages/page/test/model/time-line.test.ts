@@ -11,7 +11,7 @@ const term = (number: number, fromMs: number | undefined, toMs?: number): Term =
 })
 const range = { fromMs: 1_000, toMs: 2_000 }
 
-test('terms are drawn as bands, cut at both edges', () => {
+test('terms are drawn as bands and are clipped at both edges of the timeline', () => {
   const bands = bandsIn([term(1, 0, 500), term(2, 600, 1_250), term(3, 1_500, 1_750), term(4, 1_800)], range)
   expect(
     bands.map(({ term: { term: number }, x, width, goesOn, endsHere }) => [number, x, width, goesOn, endsHere]),
@@ -36,16 +36,16 @@ test('a term whose start was not observed begins where the previous one ended, o
   ])
 })
 
-test('marksIn returns a few round times of the viewer’s time zone', () => {
+test('marksIn returns a few round times in the viewer’s time zone', () => {
   const hour = 3_600_000
   const marks = marksIn({ fromMs: 0.5 * hour, toMs: 6.5 * hour }, 0.5 * hour)
-  // Every full hour in a time zone that is half an hour ahead.
+  // The marks are the full hours of a time zone that is half an hour ahead.
   expect(marks.map(({ atMs }) => atMs / hour)).toEqual([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
   expect(marksIn({ fromMs: 0, toMs: 900_000 }, 0).length).toBeLessThanOrEqual(7)
   expect(marksIn({ fromMs: 0, toMs: 30 * 24 * hour }, 0).length).toBeGreaterThan(0)
 })
 
-test('a band that lasts stops growing at the last known time, and keeps its place as time passes', () => {
+test('the band of a current term stops growing at the last known time and keeps its start as time passes', () => {
   const terms = [{ term: 1, node: 'a', fromMs: 100, toMs: undefined, end: undefined }]
   const widthAt = (toMs: number, knownMs?: number) => {
     const [band] = bandsIn(terms, { fromMs: toMs - 1_000, toMs }, knownMs)

@@ -11,7 +11,7 @@ const names = () =>
       .matchAll(/(?:src|href)="([^"]+)"/g),
   ].map(([, path]) => path ?? '')
 
-test('a browser gets the page, and other clients get a text', () => {
+test('a browser gets the HTML page, and other clients get plain text', () => {
   expect(page()).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
   for (const accept of [undefined, '*/*', 'application/json', 'text/plain']) {
     const answer = pageOrText('routes', { accept })
@@ -33,7 +33,7 @@ test('URLs in the page are relative, so that it works behind a path prefix, and 
   expect(pageFile('__proto__', {})).toBeUndefined()
 })
 
-test('the page has a strict policy, and contains nothing inline or from other hosts', () => {
+test('the page has a strict Content-Security-Policy, and contains no inline code and nothing from other hosts', () => {
   const html = page().body.toString()
   expect(html).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:|https?:|\/\//i)
   const { 'content-security-policy': policy, ...headers } = page().headers
@@ -46,7 +46,7 @@ test('the page has a strict policy, and contains nothing inline or from other ho
   expect(Object.keys(headers)).not.toContain('set-cookie')
 })
 
-test('files are compressed for clients that accept it, and not sent again to clients that have them', () => {
+test('files are compressed for clients that accept gzip, and a client that sends a matching ETag gets 304', () => {
   const name = `/${names().find((path) => path.endsWith('.js'))}`.slice(filesPath.length)
   const plain = pageFile(name, {})
   const small = pageFile(name, { 'accept-encoding': 'br, gzip' })

@@ -1,17 +1,17 @@
-import type { JobState } from '../model/jobs.ts'
+import type { ShownJob } from '../model/jobs.ts'
 import { duration, visible } from '../model/text.ts'
 import { Name, Node } from './name.tsx'
 import { exactly, moment } from './times.ts'
 
-interface Props {
-  readonly job: JobState
+interface JobDetailsProps {
+  readonly job: ShownJob
   readonly nowMs: number
   readonly leaderTerm: number | undefined
 }
 
 /** The job of an election and the results of its runs. */
-export function Job({ job, nowMs, leaderTerm }: Props) {
-  const { schedule, timezone, nextMs, doneMs, runs } = job
+export function Job({ job, nowMs, leaderTerm }: JobDetailsProps) {
+  const { schedule, timezone, nextRunMs, doneMs, runs } = job
   return (
     <section class="card" aria-labelledby="job">
       <h2 id="job">Job</h2>
@@ -24,10 +24,10 @@ export function Job({ job, nowMs, leaderTerm }: Props) {
             </dd>
           </div>
         )}
-        {nextMs !== undefined && (
-          <div title={exactly(nextMs)}>
+        {nextRunMs !== undefined && (
+          <div title={exactly(nextRunMs)}>
             <dt>Next run</dt>
-            <dd>{nextMs > nowMs ? `in ${duration(nextMs - nowMs)}` : `due since ${moment(nextMs, nowMs)}`}</dd>
+            <dd>{nextRunMs > nowMs ? `in ${duration(nextRunMs - nowMs)}` : `due since ${moment(nextRunMs, nowMs)}`}</dd>
           </div>
         )}
         {doneMs !== undefined && (
