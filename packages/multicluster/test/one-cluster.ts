@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest'
 import type { LeaseStore } from 'tenure'
 import { memoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
-import type { MultiClusterRequest } from '../../tenure/src/multicluster/resource.ts'
-import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
+import type { MultiClusterRequest } from '../../tenure/src/multicluster/protocol/resource-types.ts'
+import { simulatedSwap } from '../../testing/src/simulation/simulated-swap.ts'
 import { swapStore } from '../../tenure/src/store-kit/compare-and-swap-store.ts'
-import type { FakeClock } from '../../tenure/src/testing/fake-clock.ts'
-import { Relay, type RelayOptions } from '../src/relay.ts'
+import type { FakeClock } from '../../testing/src/fakes/fake-clock.ts'
+import { Relay, type RelayOptions } from '../src/relay/relay.ts'
 
 export const key = { namespace: 'jobs', name: 'nightly' }
 export const election = 'jobs/nightly'

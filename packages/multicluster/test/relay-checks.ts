@@ -1,10 +1,10 @@
-/** Checks of the relay, and of its mutants, with orders of events that are too rare for simulated clusters. */
+/** Checks of the relay and its mutants. They create orders of events that are too rare in simulated clusters. */
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict'
 import type { LeaseStore } from 'tenure'
 import type { MemoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
 import type { Resources } from '../../tenure/src/multicluster/resources.ts'
-import { fakeClock } from '../../tenure/src/testing/fake-clock.ts'
-import type { Relay } from '../src/relay.ts'
+import { fakeClock } from '../../testing/src/fakes/fake-clock.ts'
+import type { Relay } from '../src/relay/relay.ts'
 import { acquire, call, election, key, oneCluster, quietStore } from './one-cluster.ts'
 
 /** The relay, or a mutant of it. */
@@ -12,7 +12,7 @@ interface Library {
   readonly Relay: typeof Relay
 }
 
-/** Each check rejects with an AssertionError if its name does not hold. */
+/** Each check rejects with an AssertionError if the statement in its name does not hold. */
 export const relayChecks: Readonly<Record<string, (library: Library) => Promise<void>>> = {
   async 'a recreated resource is served when a read of the deleted one is answered late'(library) {
     for (const carriedOut of ['before the deletion', 'between the two', 'after the creation']) {
@@ -55,7 +55,17 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     equal((await scene.shown())?.answers['a']?.id, 'second')
   },
 
-  async 'a recreated resource is served when the deletion before it is shown twice'(library) {
+  async 'a request is served that follows the status of an earlier one'(library) {
+    const scene = sceneOf(library)
+    scene.start({})
+    for (const id of ['first', 'second', 'third']) {
+      await scene.put({ a: acquire(id, { afterTerm: 1 }) })
+      await scene.clock.advance(1_000)
+      equal((await scene.shown())?.answers['a']?.id, id)
+    }
+  },
+
+  async 'a recreated resource is served when the watch reports the earlier deletion twice'(library) {
     const scene = sceneOf(library)
     scene.start({
       async *watch(...args) {
@@ -73,6 +83,28 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     await scene.put({ a: acquire('second', { afterTerm: 1 }) })
     await scene.clock.advance(1_000)
     equal((await scene.shown())?.answers['a']?.id, 'second')
+  },
+
+  async 'a relay that starts after the global record was deleted waits for the lease of the deleted record'(library) {
+    for (const leaseDurationSeconds of [60, undefined]) {
+      const scene = sceneOf(library)
+      const claim = { holder: 'west/b', attempt: 'b1', leaseDurationMs: 60_000, afterTerm: 0, metadata: {} }
+      const { record } = await scene.store.acquire({ election, ...claim }, call)
+      // Another relay of this cluster saw the deletion and wrote it into the status before that relay was replaced.
+      const resource = await scene.put({})
+      ok(resource && record)
+      scene.server.delete(election)
+      const deleted = { term: record.term, leader: '', record: null, leaseDurationSeconds }
+      await scene.memory.patchStatus(resource, deleted, undefined, call)
+      scene.start({})
+      // Without a duration in the status, the relay knows only the duration of its own candidates.
+      const heldForMs = (leaseDurationSeconds ?? 15) * 1_000
+      for (let passedMs = 0; passedMs < heldForMs - 1_000; passedMs += 3_000) {
+        await scene.put({ a: acquire(`at-${passedMs}`, { afterTerm: record.term }) })
+        await scene.clock.advance(Math.min(3_000, heldForMs - 1_000 - passedMs))
+      }
+      equal((await scene.store.read(election, call))?.holder, undefined)
+    }
   },
 
   async 'a late answer to a read does not show a released lease as held again'(library) {
@@ -127,6 +159,33 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
     notEqual(record?.version, first)
   },
 
+  async 'a confirmation is computed again if its write had to wait for others'(library) {
+    const scene = sceneOf(library)
+    const answer = gate()
+    const other = { ...key, name: 'other' }
+    const confirmed: (string | null | undefined)[] = []
+    scene.start({
+      async patchStatus(of, patch, ...args) {
+        if (of.name === other.name) await answer.pass(undefined)
+        else if (patch.observedGeneration !== undefined) confirmed.push(patch.record?.version)
+        return scene.memory.patchStatus(of, patch, ...args)
+      },
+    })
+    await scene.beat('a')
+    await scene.clock.advance(100)
+    await scene.memory.create(other, { requests: { a: acquire('other') } }, undefined, call)
+    await scene.clock.advance(100)
+    ok(answer.isWaited)
+    await scene.beat('a')
+    await scene.clock.advance(100)
+    const waiting = (await scene.store.read(election, call))?.version
+    scene.clock.sleep(25_000)
+    answer.open()
+    await scene.clock.advance(1_000)
+    equal(confirmed.length, 2)
+    ok(!confirmed.includes(waiting))
+  },
+
   async 'the write of a confirmation times out a tenth of the lease after its call was sent'(library) {
     const scene = sceneOf(library)
     const signals: AbortSignal[] = []
@@ -151,12 +210,13 @@ export const relayChecks: Readonly<Record<string, (library: Library) => Promise<
 /** A cluster in virtual time. Its relays write one status at a time. */
 function sceneOf(library: Library) {
   const clock = fakeClock()
-  const { store } = quietStore(clock)
+  const { server, store } = quietStore(clock)
   const cluster = oneCluster(clock, store, library)
   const { memory, put } = cluster
   return {
     ...cluster,
     clock,
+    server,
     store,
     start: (resources: Partial<Resources>, change: Partial<LeaseStore> = {}) =>
       cluster.start({ resources: { ...memory, ...resources }, store: { ...store, ...change }, writeLimit: 1 }),

@@ -3,19 +3,19 @@ import type { Clock, ElectorOptions, LeaseRecord } from 'tenure'
 import { Elector } from '../../tenure/src/engine/elector.ts'
 import { memoryResources, type MemoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
-import type { MultiClusterLease, MultiClusterLeaseSpec } from '../../tenure/src/multicluster/resource.ts'
+import type { MultiClusterLease, MultiClusterLeaseSpec } from '../../tenure/src/multicluster/protocol/resource-types.ts'
 import type { Resources } from '../../tenure/src/multicluster/resources.ts'
-import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
+import { simulatedSwap } from '../../testing/src/simulation/simulated-swap.ts'
 import { swapStore } from '../../tenure/src/store-kit/compare-and-swap-store.ts'
-import { fakeClock, type FakeClock } from '../../tenure/src/testing/fake-clock.ts'
-import type { GlobalCallReport, LeadershipReport } from '../src/observer.ts'
-import { Relay } from '../src/relay.ts'
+import { fakeClock, type FakeClock } from '../../testing/src/fakes/fake-clock.ts'
+import type { GlobalCallReport, LeadershipReport } from '../src/calls/observer.ts'
+import { Relay } from '../src/relay/relay.ts'
 
 export const key = { namespace: 'jobs', name: 'nightly' }
 export const call = { signal: new AbortController().signal }
 const leaseDurationMs = 15_000
 
-/** One cluster, and what a test does with it. */
+/** One cluster, and the actions that a test takes in it. */
 export class TestCluster {
   readonly resources: MemoryResources
   readonly calls: GlobalCallReport[] = []
@@ -45,7 +45,7 @@ export class TestCluster {
     onTestFinished(() => this.relay.stop())
   }
 
-  /** Starts a candidate. `die` cuts it off from its API server for good. */
+  /** Starts a candidate. `die` permanently cuts it off from its API server. */
   candidate(identity: string, options: Partial<ElectorOptions> = {}): { elector: Elector; die(): void } {
     let isDead = false
     const mortal =

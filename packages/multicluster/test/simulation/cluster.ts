@@ -1,12 +1,15 @@
 import type { TimingOptions } from '../../../tenure/src/engine/timings.ts'
 import { latestDeadlineMs } from '../../../tenure/src/engine/timings.ts'
 import { memoryResources, type MemoryResources } from '../../../tenure/src/multicluster/memory-resources.ts'
-import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../tenure/src/multicluster/resource.ts'
+import type {
+  MultiClusterLease,
+  MultiClusterLeaseStatus,
+} from '../../../tenure/src/multicluster/protocol/resource-types.ts'
 import { relayedStore } from '../../../tenure/src/multicluster/relayed-store.ts'
-import { Candidate } from '../../../tenure/src/simulation/candidate.ts'
-import { type Link, Server } from '../../../tenure/src/simulation/link.ts'
-import type { Machine } from '../../../tenure/src/simulation/machine.ts'
-import { Relay } from '../../src/relay.ts'
+import { Candidate } from '../../../testing/src/simulation/candidate.ts'
+import { type Link, LinkServer } from '../../../testing/src/simulation/link.ts'
+import type { Machine } from '../../../testing/src/simulation/machine.ts'
+import { Relay } from '../../src/relay/relay.ts'
 import { DocumentCandidate } from './document-candidate.ts'
 import { linkResources } from './link-resources.ts'
 import { newLink, newMachine, type Global, type Scene } from './scene.ts'
@@ -35,7 +38,7 @@ export interface ClusterPlan {
 /** One cluster: an API server, relays, and candidates. Pods have the same names in all clusters. */
 export class Cluster {
   readonly name: string
-  readonly api: Server
+  readonly api: LinkServer
   readonly resources: MemoryResources
   candidates: (Candidate | DocumentCandidate)[] = []
   relays: RelayProcess[] = []
@@ -53,7 +56,7 @@ export class Cluster {
     this.#global = global
     this.#plan = plan
     this.name = plan.name
-    this.api = new Server(scene.world)
+    this.api = new LinkServer(scene.world)
     this.resources = this.#checked(memoryResources(() => `${plan.name}-${++this.#uids}`))
     for (let index = 0; index < plan.relays; index += 1) this.addRelay(index)
     for (let index = 0; index < plan.candidates; index += 1) this.#add(`pod-${index}`)
@@ -81,7 +84,7 @@ export class Cluster {
     if (!process) return
     process.machine.crash()
     void process.relay.stop()
-    // The other relays notice after a while.
+    // The other relays notice the loss after a while.
     this.#scene.world.after(this.#scene.leaseDurationMs, () => {
       const alive = this.relays.findIndex(({ machine }) => machine.state === 'running')
       if (alive !== -1) this.#first = alive
@@ -99,7 +102,7 @@ export class Cluster {
     this.candidates = this.candidates.filter((candidate) => candidate !== old)
   }
 
-  /** Starts another process of the same name because the first was considered dead. The first may still run. */
+  /** Starts another process of the same name because the first was considered dead. The first may still be running. */
   addNamesake(old: Candidate | DocumentCandidate): void {
     if (this.#superfluous.has(old)) return
     this.#superfluous.add(old)
@@ -110,7 +113,7 @@ export class Cluster {
     this.resources.delete({ namespace, name: election })
   }
 
-  /** Takes a backup of the API server from time to time. */
+  /** Makes a backup of the API server from time to time. */
   backUp(): void {
     this.#backups = [...this.#backups.slice(-3), this.resources.backup()]
   }
@@ -127,7 +130,7 @@ export class Cluster {
     return this.resources.backup()[0]
   }
 
-  /** A relay that spins sets hundreds of timers a second. */
+  /** Reports relays that are in a busy loop. Such a relay sets hundreds of timers a second. */
   inspect(): void {
     for (const { machine } of this.relays) {
       if (machine.busiest > busyTimers) {

@@ -5,11 +5,11 @@
  */
 import { setMaxListeners } from 'node:events'
 import type { LeaseRecord } from '../../../tenure/src/engine/lease-store.ts'
-import type { MultiClusterLease } from '../../../tenure/src/multicluster/resource.ts'
+import type { MultiClusterLease } from '../../../tenure/src/multicluster/protocol/resource-types.ts'
 import type { ResourceKey, Resources } from '../../../tenure/src/multicluster/resources.ts'
-import type { Participant } from '../../../tenure/src/simulation/checker.ts'
-import type { Link } from '../../../tenure/src/simulation/link.ts'
-import type { Machine } from '../../../tenure/src/simulation/machine.ts'
+import type { Participant } from '../../../testing/src/simulation/checker.ts'
+import type { Link } from '../../../testing/src/simulation/link.ts'
+import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import type { Scene } from './scene.ts'
 
 export class DocumentCandidate implements Participant {
@@ -46,7 +46,7 @@ export class DocumentCandidate implements Participant {
     this.link = options.link
     this.#resources = options.resources
     this.#key = options.key
-    // The spec has whole seconds only.
+    // The spec contains only whole seconds.
     this.#leaseMs = Math.ceil(options.scene.leaseDurationMs / 1000) * 1000
   }
 
@@ -58,13 +58,13 @@ export class DocumentCandidate implements Participant {
     return (this.#leaseMs * 10) / 15
   }
 
-  /** True from the confirmation until the renewal loop would have given up. */
+  /** True from the confirmation until the time when client-go's renewal loop would have stopped. */
   believes(): boolean {
     if (!this.#leads || this.machine.state !== 'running') return false
     return this.#nowMs() < this.#confirmedAtMs + this.#retryMs + this.#deadlineMs
   }
 
-  /** A candidate that releases has stopped before. */
+  /** Always false: this candidate stops believing that it leads before it releases its lease. */
   hasReleased(_record: LeaseRecord): boolean {
     return false
   }
@@ -115,7 +115,10 @@ export class DocumentCandidate implements Participant {
     }
   }
 
-  /** Reads the resource, sends a heartbeat if the lease looks free or is its own, and waits for the confirmation. */
+  /**
+   * Reads the resource. Sends a heartbeat if the lease looks free or belongs to this candidate, and waits for the
+   * confirmation.
+   */
   async #tryOnce(forMs: number): Promise<boolean> {
     try {
       return await this.#within(forMs, async (call) => {

@@ -9,8 +9,8 @@ export interface ExploredRelayMutant extends Mutation {
   readonly in: ExploredRelays
 }
 
-const sights = { package: 'multicluster', file: 'observed-versions.ts' } as const
-const passing = { package: 'multicluster', file: 'relayed-acquire.ts' } as const
+const sights = { file: 'engine/observed-expiry.ts' } as const
+const passing = { package: 'multicluster', file: 'calls/relayed-acquire.ts' } as const
 const polled = { leaseTicks: 6 } as const
 const watched = { leaseTicks: 6, relaysWatch: true } as const
 
@@ -18,43 +18,46 @@ export const exploredRelayMutants: readonly ExploredRelayMutant[] = [
   {
     ...sights,
     name: 'start the observation before the version was observed',
-    find: 'seenAtMs: before?.seenAtMs ?? nowMs,',
-    replace: 'seenAtMs: before?.seenAtMs ?? sight?.seenAtMs ?? nowMs,',
+    find: 'const sight = before ?? { key, atMs: nowMs }',
+    replace: 'const sight = before ?? { key, atMs: view?.seenAtMs ?? nowMs }',
     in: { ...polled, faults: ['crash'] },
   },
   {
     ...sights,
     name: 'observe for less than the whole lease duration',
-    find: 'Math.max(0, sight.seenAtMs + sight.holdsForMs - nowMs)',
-    replace: 'Math.max(0, sight.seenAtMs + sight.holdsForMs / 2 - nowMs)',
+    find: 'return seenAtMs + holdsForMs\n',
+    replace: 'return seenAtMs + holdsForMs / 2\n',
     in: { ...watched, faults: ['stall'] },
   },
   {
     ...sights,
     name: 'treat a missing record as free at once',
-    find: ': Math.max(absentForMs, lastDurationMs),',
-    replace: ': 0 * Math.max(absentForMs, lastDurationMs),',
+    find: 'const holdsForMs = absentForMs ?? Math.max(ownDurationMs, raised.lastDurationMs)',
+    replace: 'const holdsForMs = 0 * (absentForMs ?? ownDurationMs)',
     in: { ...polled, faults: ['deleted-record'] },
   },
   {
     ...sights,
-    name: 'count a missing record from the first time that there was none',
-    find: 'past: record && !before ?',
-    replace: 'past: !before ?',
+    name: 'count a missing record from the first time that it was missing',
+    find: 'return gone ? raised : { ...raised, view: { record, seenAtMs: nowMs, holdsForMs } }',
+    replace: `const sight = firstSight(raised, absentVersion) ?? { key: absentVersion, atMs: nowMs }
+    return gone
+      ? raised
+      : { ...raised, seen: [...raised.seen, sight], view: { record, seenAtMs: sight.atMs, holdsForMs } }`,
     in: { ...watched, faults: ['deleted-record'] },
   },
   {
     ...sights,
     name: 'continue to count a missing record although a candidate has led since',
-    find: 'const sight = !record && !seen.sight?.record && highestTerm > seen.highestTerm ? undefined : seen.sight',
-    replace: 'const { sight } = seen',
+    find: 'view: known.view?.record ? known.view : undefined',
+    replace: 'view: known.view',
     in: { ...polled, budget: 2, faults: ['deleted-record'] },
   },
   {
     ...sights,
     name: 'treat the record found at the start as observed long ago',
-    find: 'seenAtMs: before?.seenAtMs ?? nowMs,',
-    replace: 'seenAtMs: before?.seenAtMs ?? (seen.highestTerm === 0 ? -Infinity : nowMs),',
+    find: 'const sight = before ?? { key, atMs: nowMs }',
+    replace: 'const sight = before ?? { key, atMs: known.highestTerm === 0 ? -Infinity : nowMs }',
     in: { ...polled, faults: ['relay-crash'] },
   },
   {
@@ -64,7 +67,7 @@ export const exploredRelayMutants: readonly ExploredRelayMutant[] = [
     replace: '  const { expiredVersion: _, ...rest } = claim\n  void watched\n  return rest',
     also: [
       {
-        file: 'relayed-acquire.ts',
+        file: 'calls/relayed-acquire.ts',
         find: '  const isOthers = !outcome.ok && own !== undefined && own !== passed.expiredVersion',
         replace: '  const isOthers = !outcome.ok && passed === undefined',
       },
@@ -73,9 +76,9 @@ export const exploredRelayMutants: readonly ExploredRelayMutant[] = [
   },
   {
     ...passing,
-    name: 'name the current version even if it has not expired',
+    name: 'name the current version as expired even if it has not expired',
     find: 'const watched = expiredVersionOf(seen, nowMs)',
-    replace: 'const watched = nowMs < Infinity ? seen.sight?.version : expiredVersionOf(seen, nowMs)',
+    replace: 'const watched = nowMs < Infinity ? seen.view?.record?.version : expiredVersionOf(seen, nowMs)',
     in: { ...watched, faults: ['stall'] },
   },
   {

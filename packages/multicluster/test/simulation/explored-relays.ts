@@ -2,16 +2,21 @@
  * Explores every behavior, within bounds, of electors whose calls go through the relays of their clusters. The relays
  * use the real decision code.
  */
-import type { Fields } from '../../../tenure/src/engine/election-fields.ts'
+import type { FieldVisitor } from '../../../tenure/src/engine/election-fields.ts'
 import type { LeaseRecord } from '../../../tenure/src/engine/lease-store.ts'
-import { setupOf, type ExploreOptions } from '../../../tenure/src/simulation/explore.ts'
-import type { RelayModel } from '../../../tenure/src/simulation/explore/relay-model.ts'
-import { exploreSetup, retraceSetup, type ExploreReport } from '../../../tenure/src/simulation/explore/run.ts'
-import { leaseDurationMs, type Fault, type Setup } from '../../../tenure/src/simulation/explore/model-state.ts'
-import { askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/relayed-acquire.ts'
-import { nothingSeen, withSight, type ElectionSights, type VersionSight } from '../../src/observed-versions.ts'
+import {
+  nothingObserved,
+  observeRecord,
+  type ObservedLease,
+  type ObservedVersions,
+} from '../../../tenure/src/engine/observed-expiry.ts'
+import { setupOf, type ExploreOptions } from '../../../testing/src/simulation/explore.ts'
+import type { RelayModel } from '../../../testing/src/simulation/explore/relay-model.ts'
+import { exploreSetup, retraceSetup, type ExploreReport } from '../../../testing/src/simulation/explore/run.ts'
+import { leaseDurationMs, type Fault, type Setup } from '../../../testing/src/simulation/explore/model-state.ts'
+import { afterDeletion, askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/calls/relayed-acquire.ts'
 
-/** What to explore. By default each elector has its own cluster. */
+/** The parameters of an exploration. By default, each elector has its own cluster. */
 export interface ExploredRelays extends Omit<ExploreOptions, 'faults' | 'watch' | 'expiry'> {
   readonly faults: readonly Fault[]
   /** The relays of each elector's cluster. Default: one relay for each elector. */
@@ -28,11 +33,11 @@ const unread = {
   acquiredAt: 0,
   renewedAt: 0,
   metadata: {},
-  carry: '',
-  mark: '',
+  checkpoint: '',
+  writeId: '',
 }
 
-function recordWith(fields: Fields, record: LeaseRecord): LeaseRecord {
+function recordWith(fields: FieldVisitor, record: LeaseRecord): LeaseRecord {
   return {
     ...unread,
     term: fields.term(record.term),
@@ -42,50 +47,65 @@ function recordWith(fields: Fields, record: LeaseRecord): LeaseRecord {
   }
 }
 
-function sightWith(fields: Fields, sight: VersionSight): VersionSight {
+function viewWith(fields: FieldVisitor, view: ObservedLease): ObservedLease {
   return {
-    version: fields.version(sight.version),
-    record: fields.maybe(sight.record, recordWith),
-    seenAtMs: fields.moment(sight.seenAtMs),
-    holdsForMs: fields.value(sight.holdsForMs),
+    record: fields.maybe(view.record, recordWith),
+    seenAtMs: fields.moment(view.seenAtMs),
+    holdsForMs: fields.value(view.holdsForMs),
   }
 }
 
-function memoryWith(fields: Fields, seen: ElectionSights): ElectionSights {
+function memoryWith(fields: FieldVisitor, seen: ObservedVersions): ObservedVersions {
   return {
-    sight: fields.maybe(seen.sight, sightWith),
-    past: seen.past,
+    view: fields.maybe(seen.view, viewWith),
+    seen: seen.seen,
+    confirmed: undefined,
     highestTerm: fields.term(seen.highestTerm),
     lastDurationMs: fields.value(seen.lastDurationMs),
   }
 }
 
-function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRelays): RelayModel<ElectionSights> {
+function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRelays): RelayModel<ObservedVersions> {
   const of = relaysOf ?? Array.from({ length: electors }, (_, index) => [index])
   return {
     relays: Math.max(...of.flat()) + 1,
     relaysOf: of,
     watch: relaysWatch,
-    blank: nothingSeen,
+    blank: nothingObserved,
     passOn: (seen, claim) => passedOn(seen, claim, 0),
     again: (asked, passed, outcome) => askedAgain(asked, passed, outcome),
     take(seen, { outcome, record: found }) {
-      const shown = shownBy(outcome ? { outcome } : { found }, leaseDurationMs)
-      return withSight(seen, { ...shown, by: 'answer', nowMs: 0 })
+      const { record, absentForMs, highestTerm } = shownBy(outcome ? { outcome } : { found }, leaseDurationMs)
+      return observeRecord(seen, { record, highestTerm, watched: false, nowMs: 0, ownDurationMs: absentForMs })
     },
-    hear: (seen, shown) => withSight(seen, { ...shown, by: 'event', nowMs: 0, absentForMs: leaseDurationMs }),
+    hear(seen, { record, highestTerm, durationMs: statusDurationMs = 0 }) {
+      // A relay that has just started does not know the lease duration of its candidates yet.
+      if (!record && highestTerm !== undefined) {
+        return afterDeletion(seen, { highestTerm, statusDurationMs, ownDurationMs: 0, nowMs: 0 })
+      }
+      return observeRecord(seen, { record, highestTerm, watched: true, nowMs: 0, ownDurationMs: leaseDurationMs })
+    },
     tell(seen, outcome) {
       const atMs = retryAfterMs(seen, outcome, 0)
       return atMs === undefined ? outcome : { ...outcome, retryAfterMs: atMs }
     },
-    show: ({ sight, highestTerm }) => sight && { record: sight.record && { ...sight.record, ...unread }, highestTerm },
+    show: ({ view, highestTerm, lastDurationMs: durationMs }) =>
+      view && { record: view.record && { ...view.record, ...unread }, highestTerm, durationMs },
     memoryWith,
-    past: ({ past }) => past.map(({ version, seenAtMs }) => ({ key: version, atMs: seenAtMs })),
-    withPast: (seen, past) => ({ ...seen, past: past.map(({ key, atMs }) => ({ version: key, seenAtMs: atMs })) }),
+    past: pastOf,
+    withPast: (seen, past) => ({ ...seen, seen: past }),
   }
 }
 
-/** Returns what stays constant during an exploration. */
+/**
+ * Returns all versions that a relay remembers, including the one of the last answer. A relay treats all of them in the
+ * same way as long as none of them is evicted.
+ */
+function pastOf({ seen, confirmed }: ObservedVersions): ObservedVersions['seen'] {
+  return confirmed && !seen.some(({ key }) => key === confirmed.key) ? [...seen, confirmed] : seen
+}
+
+/** Returns the parts that stay constant during an exploration. */
 export function relaySetup(explored: ExploredRelays): Setup {
   const { faults, relaysOf: _, relaysWatch: __, ...options } = explored
   return { ...setupOf({ ...options, watch: false }), faults: new Set(faults), between: betweenOf(explored) }

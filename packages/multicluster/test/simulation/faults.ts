@@ -1,6 +1,6 @@
-import type { Candidate } from '../../../tenure/src/simulation/candidate.ts'
-import type { NetworkCondition } from '../../../tenure/src/simulation/link.ts'
-import type { Machine } from '../../../tenure/src/simulation/machine.ts'
+import type { Candidate } from '../../../testing/src/simulation/candidate.ts'
+import type { NetworkCondition } from '../../../testing/src/simulation/link.ts'
+import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import type { Cluster, RelayProcess } from './cluster.ts'
 import { DocumentCandidate } from './document-candidate.ts'
 import type { Global, Scene } from './scene.ts'
@@ -117,10 +117,10 @@ export class Faults {
       case 'candidate-crash':
         return this.#crash(cluster, candidate, forMs)
       case 'candidate-gone':
-        // Long enough that another candidate must have taken over.
+        // This is long enough that another candidate must have taken over.
         return this.#crash(cluster, candidate, 12 * leaseDurationMs)
       case 'candidate-pause':
-        // client-go does not check a clock when it answers whether it leads, so no store can prevent an overlap here.
+        // client-go does not check a clock when it is asked whether it leads, so no store can prevent an overlap here.
         return isDocument ? undefined : this.#stand(candidate.machine, forMs)
       case 'candidate-sleep':
         return isDocument ? undefined : this.#stand(candidate.machine, forMs, 'sleep')
@@ -137,8 +137,8 @@ export class Faults {
         world.after(leaseDurationMs, () => this.#storm([candidate.link], 2 * leaseDurationMs, cut))
         return checker.fault(world.nowMs + 3 * leaseDurationMs)
       case 'namesake':
-        // An operator considers the pod dead, removes its resource, and starts another of the same name. The first may
-        // still lead.
+        // An operator considers the pod dead, removes its resource, and starts another pod of the same name. The first
+        // may still lead.
         if (!isDocument) return
         this.#storm([candidate.link], 2 * leaseDurationMs, cut)
         cluster.deleteResource()

@@ -1,14 +1,14 @@
 /** Simulated clusters in virtual time: real relays, locks, and electors, with faults in everything between them. */
-import { Checker, type Counts } from '../../../tenure/src/simulation/checker.ts'
-import { Random } from '../../../tenure/src/simulation/random.ts'
-import { Timeline } from '../../../tenure/src/simulation/timeline.ts'
-import { World } from '../../../tenure/src/simulation/world.ts'
+import { Checker, type Counts } from '../../../testing/src/simulation/checker.ts'
+import { Random } from '../../../testing/src/simulation/random.ts'
+import { Timeline } from '../../../testing/src/simulation/timeline.ts'
+import { World } from '../../../testing/src/simulation/world.ts'
 import { Cluster } from './cluster.ts'
 import { DocumentCandidate } from './document-candidate.ts'
 import { faultKinds, Faults, type FaultCounts, type FaultKind } from './faults.ts'
 import { globalStores, newGlobal, type GlobalStore, type Scene } from './scene.ts'
 
-/** What to simulate. The seed determines every option that is omitted. */
+/** The parameters of a simulation. The seed determines every option that is omitted. */
 export interface ClustersOptions {
   readonly seed: number
   /** The length of the run in minutes of virtual time. Default: 20. */

@@ -1,7 +1,7 @@
 import type { Resources } from '../../../tenure/src/multicluster/resources.ts'
-import type { Link } from '../../../tenure/src/simulation/link.ts'
+import type { Link } from '../../../testing/src/simulation/link.ts'
 
-/** An API server behind a link. Every request and every event is a message that may go wrong. */
+/** An API server behind a link. Every request and every event is a message that may be affected by a fault. */
 export function linkResources(link: Link, resources: Resources): Resources {
   return {
     get: (key, call) => link.send(call, (options) => resources.get(key, options)),
@@ -9,6 +9,6 @@ export function linkResources(link: Link, resources: Resources): Resources {
     patchSpec: (key, patch, call) => link.send(call, (options) => resources.patchSpec(key, patch, options)),
     patchStatus: (key, patch, over, call) =>
       link.send(call, (options) => resources.patchStatus(key, patch, over, options)),
-    watch: (of, call) => link.follow(call, (options) => resources.watch(of, options)),
+    watch: (of, call) => link.follow(call, (options) => resources.watch(of, { ...options, isKnown: call.isKnown })),
   }
 }

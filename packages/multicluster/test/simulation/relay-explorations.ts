@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { exploreRelays, type ExploredRelays } from './explored-relays.ts'
-import type { ExploreReport } from '../../../tenure/src/simulation/explore.ts'
+import type { ExploreReport } from '../../../testing/src/simulation/explore.ts'
 
 /** An exploration that must be complete, and the command that runs it. */
 interface RelayExploration {

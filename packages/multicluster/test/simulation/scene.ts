@@ -1,13 +1,13 @@
 import type { LeaseRecord, LeaseStore } from '../../../tenure/src/engine/lease-store.ts'
 import type { Clock } from '../../../tenure/src/common/clock.ts'
-import type { Checker, Participant } from '../../../tenure/src/simulation/checker.ts'
-import { fairWeather, Link, linkKv, linkStore, linkSwap, Server } from '../../../tenure/src/simulation/link.ts'
-import { Machine } from '../../../tenure/src/simulation/machine.ts'
-import type { Random } from '../../../tenure/src/simulation/random.ts'
-import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
-import { simulatedSwap } from '../../../tenure/src/simulation/simulated-swap.ts'
-import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
-import type { World } from '../../../tenure/src/simulation/world.ts'
+import type { Checker, Participant } from '../../../testing/src/simulation/checker.ts'
+import { fairWeather, Link, linkKv, linkStore, linkSwap, LinkServer } from '../../../testing/src/simulation/link.ts'
+import { Machine } from '../../../testing/src/simulation/machine.ts'
+import type { Random } from '../../../testing/src/simulation/random.ts'
+import { simulatedKv } from '../../../testing/src/simulation/simulated-kv.ts'
+import { simulatedSwap } from '../../../testing/src/simulation/simulated-swap.ts'
+import type { Timeline } from '../../../testing/src/simulation/timeline.ts'
+import type { World } from '../../../testing/src/simulation/world.ts'
 import { casStore, type CompareAndSwap } from '../../../tenure/src/store-kit/cas-store.ts'
 import { memoryStore } from '../../../tenure/src/stores/memory/index.ts'
 import { decodeRecord } from '../../../tenure/src/store-kit/record.ts'
@@ -17,7 +17,7 @@ import { swapStore } from '../../../tenure/src/store-kit/compare-and-swap-store.
 export const globalStores = ['swap-watched', 'cas-polled', 'memory'] as const
 export type GlobalStore = (typeof globalStores)[number]
 
-/** What all parts of a simulated world share. */
+/** State shared by all parts of a simulated world. */
 export interface Scene {
   readonly world: World
   readonly random: Random
@@ -36,20 +36,24 @@ export function newMachine({ world, random, driftRatio }: Scene): Machine {
 }
 
 /** Creates the link from a machine to a server. */
-export function newLink({ world, random, leaseDurationMs, replays }: Scene, machine: Machine, server: Server): Link {
+export function newLink(
+  { world, random, leaseDurationMs, replays }: Scene,
+  machine: Machine,
+  server: LinkServer,
+): Link {
   const weather = fairWeather(random.magnitude(0.5, 20), replays ? leaseDurationMs / 15 : Infinity)
   return new Link({ world, random: random.fork(), machine, server, weather })
 }
 
 /** The global store's server, and the store as seen through a link. */
 export interface Global {
-  readonly server: Server
+  readonly server: LinkServer
   through(link: Link, clock: Clock): LeaseStore
 }
 
 /** Creates the global store. Every grant is checked against what all candidates believe. */
 export function newGlobal(scene: Scene, kind: GlobalStore): Global {
-  const server = new Server(scene.world)
+  const server = new LinkServer(scene.world)
   const { checker } = scene
   const note = (record: LeaseRecord) => {
     if (record.released) checker.released(record, scene.participants())

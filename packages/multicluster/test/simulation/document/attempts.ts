@@ -1,5 +1,8 @@
-/** Attempts of heartbeats, and what they were made of: a scene is kept with other generations and names than it had. */
-import { attemptOf } from '../../../src/spec-only-candidate.ts'
+/**
+ * The attempts of heartbeats, and the values that each was computed from. A decoded state has different generations and
+ * names than the original, so its attempts must be computed again.
+ */
+import { attemptOf } from '../../../src/relay/spec-only-candidate.ts'
 
 interface Origin {
   readonly cluster: number
@@ -8,16 +11,16 @@ interface Origin {
   readonly generation: number
 }
 
-/** What attempts are made of, which they do not show. */
+/** The values that each attempt was computed from. The attempt itself does not show them. */
 const origins = new Map<string, Origin>()
 const attempts = new Map<string, string>()
 
-/** The attempt of a heartbeat, noted so that it can be written. */
+/** Returns the attempt of a heartbeat, and remembers how it was computed so that it can be encoded. */
 export function knownAttempt(cluster: number, uid: string, identity: string, generation: number): string {
   const key = `${cluster} ${uid} ${identity} ${generation}`
   const known = attempts.get(key)
   if (known !== undefined) {
-    // Another exploration may have had this identity in another cluster.
+    // Another exploration may have used this identity in another cluster.
     if (origins.get(known)?.cluster !== cluster) origins.set(known, { cluster, uid, identity, generation })
     return known
   }
@@ -31,10 +34,10 @@ export function knownAttempt(cluster: number, uid: string, identity: string, gen
 export function originOf(attempt: string): Origin {
   const origin = origins.get(attempt)
   if (origin) return origin
-  throw new Error(`${attempt} is of no heartbeat`)
+  throw new Error(`${attempt} does not belong to any heartbeat`)
 }
 
-/** No two signals of one resource have the same. */
+/** Returns a time that no two heartbeats of one resource share. */
 export function renewTimeOf(generation: number): string {
   return `t${generation}`
 }

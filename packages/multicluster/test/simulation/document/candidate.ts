@@ -1,4 +1,7 @@
-/** A candidate with the timing of client-go: it looks every retry period, and signals if the lease seems free or its own. */
+/**
+ * A candidate with the timing of client-go: it reads the resource every retry period, and sends a heartbeat if the
+ * lease seems to be free or to belong to this candidate.
+ */
 import type { Collect } from './moves.ts'
 import {
   beliefEndsAtMs,
@@ -27,12 +30,12 @@ export function candidateMoves(scene: Scene, who: number, setup: Setup, { add, f
   if (candidate.life !== 'running') return
   const { waits, term } = candidate
   if (waits) {
-    if (waits.endsAtMs <= 0) add(`${name} waits no longer`, 'local', () => put(notConfirmed(candidate, setup)))
+    if (waits.endsAtMs <= 0) add(`${name} no longer waits`, 'local', () => put(notConfirmed(candidate, setup)))
     else if (hasNews(scene, who, waits, setup)) {
       add(`${name} reads the status`, 'global', () => reads(scene, who, setup))
     }
   } else if (term > 0 && !believes(candidate, setup)) {
-    add(`${name} leads no longer`, 'local', () => put({ ...candidate, term: 0, nextAtMs: setup.retryTicks * tickMs }))
+    add(`${name} no longer leads`, 'local', () => put({ ...candidate, term: 0, nextAtMs: setup.retryTicks * tickMs }))
   } else if (candidate.nextAtMs <= 0) {
     add(`${name} looks`, 'local', () => tries(scene, who, setup))
   }
@@ -40,7 +43,7 @@ export function candidateMoves(scene: Scene, who: number, setup: Setup, { add, f
   fault('crash', `${name} crashes`, () => put(downCandidate))
   if (!believes(candidate, setup)) return
   fault('stop', `${name} stops`, () => put(downCandidate, signal(scene, cluster, '', setup)))
-  fault('replaced', `${name} is replaced by another one, in a new resource`, () => {
+  fault('replaced', `${name} is replaced by another process, in a new resource`, () => {
     const ghosts = [...scene.ghosts, { term, endsAtMs: beliefEndsAtMs(candidate, setup) }]
     return put(downCandidate, {
       ...scene,
@@ -66,7 +69,7 @@ function notConfirmed(candidate: Candidate, setup: Setup): Candidate {
   return { ...candidate, waits: undefined, nextAtMs: candidate.term > 0 ? Math.min(nextAtMs, endsAtMs) : nextAtMs }
 }
 
-/** It looks, and signals if it may. */
+/** Reads the resource, and sends a heartbeat if the candidate is allowed to. */
 function tries(scene: Scene, who: number, setup: Setup): Scene {
   const cluster = setup.candidates[who] ?? 0
   const found = scene.resources[cluster]
@@ -84,7 +87,7 @@ function tries(scene: Scene, who: number, setup: Setup): Scene {
   return { ...after, candidates: withAt(after.candidates, who, waiting) }
 }
 
-/** It reads what became of its signal. */
+/** Reads the outcome of the heartbeat. */
 function reads(scene: Scene, who: number, setup: Setup): Scene {
   const cluster = setup.candidates[who] ?? 0
   const found = scene.resources[cluster]
@@ -100,7 +103,7 @@ function reads(scene: Scene, who: number, setup: Setup): Scene {
   return { ...scene, candidates: withAt(scene.candidates, who, led), believed }
 }
 
-/** What it sees of the leader, and since when. */
+/** Records the leader that the candidate observes, and the time of the first observation. */
 function observes(candidate: Candidate, found: Scene['resources'][number]): Candidate {
   const { leader: observed = '', record } = found?.status ?? {}
   const observedVersion = record?.version ?? ''

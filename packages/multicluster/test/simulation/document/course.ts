@@ -1,4 +1,4 @@
-/** What a scene breaks, and what was seen over all transitions. */
+/** The rules that a model state may break, and counts of what occurred over all transitions. */
 import {
   beliefEndsAtMs,
   believes,
@@ -9,7 +9,7 @@ import {
   type Setup,
 } from './scene.ts'
 
-/** What an exploration has seen. */
+/** The coverage of an exploration. */
 export interface DocumentCounts {
   grants: number
   handovers: number
@@ -21,23 +21,26 @@ export function noCounts(): DocumentCounts {
   return { grants: 0, handovers: 0, confirmations: 0, faults: {} }
 }
 
-/** The rule that a scene breaks, after another one. */
+/** Returns the rule that a transition breaks, if any. */
 export function violationOf(before: Scene, scene: Scene, setup: Setup): string | undefined {
   const leaders = scene.candidates.flatMap((candidate, who) => (believes(candidate, setup) ? [who] : []))
   const ghosts = scene.ghosts.filter(({ endsAtMs }) => endsAtMs > 0)
   if (leaders.length + ghosts.length > 1) {
-    return `I1: ${leaders.map(identityOf).join(' and ')} believe at once${ghosts.length > 0 ? ', and one cut off' : ''}`
+    return `I1: ${leaders.map(identityOf).join(' and ')} believe at once${ghosts.length > 0 ? ', and so does a process that is cut off' : ''}`
   }
   for (const who of leaders) {
     const { term = 0 } = scene.candidates[who] ?? {}
-    if (term < scene.believed.term) return `I3: term ${term} is believed in after term ${scene.believed.term}`
+    if (term < scene.believed.term) return `I3: term ${term} is believed after term ${scene.believed.term}`
     const { believed } = before
-    if (term === believed.term && who !== believed.who) return `I4: term ${term} is believed in by two`
+    if (term === believed.term && who !== believed.who) return `I4: two candidates believe in term ${term}`
   }
   return uncovered(scene, leaders, setup) ?? needlessEnd(before, scene, setup)
 }
 
-/** I2: whoever believes, it is what the store has granted, and for no longer. A deleted record tells nothing of that. */
+/**
+ * I2: a candidate believes only in a lease that the store has granted, and for no longer than that lease. This cannot
+ * be checked if the record was deleted.
+ */
 function uncovered(
   { server, candidates, ghosts }: Scene,
   leaders: readonly number[],
@@ -49,16 +52,17 @@ function uncovered(
     const candidate = candidates[who]
     const holder = `${clusterName(setup.candidates[who] ?? 0)}/${identityOf(who)}`
     const isTheirs = record.term === candidate?.term && record.holder === holder && !record.released
-    if (!isTheirs) return `I2: ${identityOf(who)} believes in term ${candidate?.term}, and the store granted another`
+    if (!isTheirs)
+      return `I2: ${identityOf(who)} believes in term ${candidate?.term}, but the store has granted another lease`
     if (beliefEndsAtMs(candidate, setup) > endsAtMs) return `I2: ${identityOf(who)} believes for longer than its lease`
   }
   const cut = ghosts.find((ghost) => ghost.endsAtMs > 0 && ghost.term !== record.term)
-  return cut && `I2: one that is cut off believes in term ${cut.term}, and the store granted another`
+  return cut && `I2: a process that is cut off believes in term ${cut.term}, but the store has granted another lease`
 }
 
-/** I10: nobody stops believing unless something goes wrong. */
+/** I10: no candidate stops believing unless there was a fault. */
 function needlessEnd(before: Scene, { candidates, budget }: Scene, setup: Setup): string | undefined {
   if (budget < setup.budget) return undefined
   const who = candidates.findIndex(({ term }, index) => term === 0 && (before.candidates[index]?.term ?? 0) > 0)
-  return who < 0 ? undefined : `I10: ${identityOf(who)} leads no longer, although nothing went wrong`
+  return who < 0 ? undefined : `I10: ${identityOf(who)} no longer leads, although there was no fault`
 }

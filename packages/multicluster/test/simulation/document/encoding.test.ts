@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Random } from '../../../../tenure/src/simulation/random.ts'
+import { Random } from '../../../../testing/src/simulation/random.ts'
 import { noCounts, violationOf } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { documentWorld, setupOf } from './index.ts'
@@ -30,7 +30,7 @@ function followers(scene: Scene): string[] {
   return [...next, text(scene, 1)]
 }
 
-test('the same follows from a scene as it came about and from what is kept of it', { timeout: 60_000 }, () => {
+test('a model state and its decoded copy have the same successors', { timeout: 60_000 }, () => {
   const random = new Random(1)
   let ticks = 0
   for (let walk = 0; walk < 15; walk += 1) {
@@ -48,7 +48,7 @@ test('the same follows from a scene as it came about and from what is kept of it
   expect(ticks).toBeGreaterThan(30)
 })
 
-test('what is left out of the order of moves leads nowhere else', { timeout: 60_000 }, () => {
+test('the moves that the partial order reduction leaves out lead to no other state', { timeout: 60_000 }, () => {
   const small = setupOf({ leaseTicks: 2, deadlineTicks: 1, faults: ['stop'] })
   const world = documentWorld(small, noCounts())
   const textOf = (scene: Scene, ticks = 0) => Buffer.from(world.write(scene, ticks)).toString('latin1')

@@ -1,12 +1,16 @@
 /**
- * A scene as bytes, in a form that all scenes share that behave alike: times are relative to now, names are numbered in the
- * order in which they appear, and of terms and generations it counts which is higher. Every field is named here.
+ * Encodes a model state as bytes, so that all states that behave alike have the same encoding. Times are relative to
+ * now, and names are numbered in the order in which they appear. For terms and generations, only the order counts.
+ * Every field is named here.
  */
-import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
-import type { Heartbeat, Serving } from '../../../src/spec-only-candidate.ts'
-import { newPendingCall } from '../../../src/pending-call.ts'
-import type { Confirmation, TrackedHeartbeat } from '../../../src/spec-only-heartbeats.ts'
-import type { ElectionSights, VersionSight } from '../../../src/observed-versions.ts'
+import type { ObservedLease, ObservedVersions } from '../../../../tenure/src/engine/observed-expiry.ts'
+import type {
+  MultiClusterLease,
+  MultiClusterLeaseStatus,
+} from '../../../../tenure/src/multicluster/protocol/resource-types.ts'
+import type { Heartbeat, Serving } from '../../../src/relay/spec-only-candidate.ts'
+import { newPendingCall } from '../../../src/calls/pending-call.ts'
+import type { Confirmation, TrackedHeartbeat } from '../../../src/relay/spec-only-heartbeats.ts'
 import { knownAttempt, renewTimeOf } from './attempts.ts'
 import type { Codec } from './codec.ts'
 import { Reader } from './reader.ts'
@@ -27,7 +31,7 @@ import {
 import { StoreFields, type All } from './store-fields.ts'
 import { Writer } from './writer.ts'
 
-/** Writes scenes, and reads them. */
+/** Encodes and decodes model states. */
 export class Encoding {
   readonly #setup: Setup
   readonly #writer: Writer
@@ -88,16 +92,13 @@ class Fields {
     const begun = this.#setup.relays.map(({ cluster, isFirst }, which) => {
       return this.#relay(scene.relays[which] as RelaySlot, { cluster, isFirst }, before.resources[cluster])
     })
-    // Last, when all versions that may be shown are known. Those that cannot be are never matched again.
+    // This comes last, when all versions that may be observed again are known. All other versions are never matched
+    // again.
     const relays = begun.map((slot, which): RelaySlot => {
       codec.at(slot.life)
-      const past = codec.each(
-        codec.matchable((scene.relays[which] as RelaySlot).seen.past),
-        ({ version, seenAtMs }) => {
-          return { version: codec.name(version), seenAtMs: codec.moment(seenAtMs) }
-        },
-      )
-      return { ...slot, seen: { ...slot.seen, past } }
+      const past = codec.matchable((scene.relays[which] as RelaySlot).seen.seen)
+      const seen = codec.each(past, ({ key, atMs }) => ({ key: codec.sight(key), atMs: codec.moment(atMs) }))
+      return { ...slot, seen: { ...slot.seen, seen } }
     })
     return { ...before, relays, names: scene.names } satisfies All<Scene>
   }
@@ -135,7 +136,10 @@ class Fields {
     } satisfies All<MultiClusterLease>
   }
 
-  /** Nothing is written over it: all that is asked of it is which one it was, and whose signal it had. */
+  /**
+   * Encodes an outdated copy of a resource. A write that is based on it would fail, so only its identity and its
+   * heartbeat still matter.
+   */
   #outdated(resource: MultiClusterLease, cluster: number): MultiClusterLease {
     const codec = this.#codec
     const uid = codec.name(resource.uid)
@@ -156,7 +160,7 @@ class Fields {
       term: codec.maybe(status.term, (term) => codec.term(term)),
       observedGeneration: codec.maybe(status.observedGeneration, (one) => codec.generation(cluster, one)),
       record: codec.maybe(status.record, (record) => this.#store.relayed(record, cluster)),
-      // No decision reads these.
+      // No decision depends on these fields.
       acquireTime: undefined,
       renewTime: undefined,
       leaseDurationSeconds: undefined,
@@ -189,7 +193,7 @@ class Fields {
       confirmedAtMs: led?.confirmedAtMs ?? 0,
       nextAtMs: codec.due(waits ? 0 : candidate.nextAtMs),
       observed,
-      // How long is asked of others alone.
+      // A candidate uses the time of its observation only if it observes another leader.
       observedVersion: isOther ? codec.name(candidate.observedVersion) : '',
       observedAtMs: isOther ? codec.due(candidate.observedAtMs + leaseMs) - leaseMs : 0,
     } satisfies All<Candidate>
@@ -204,19 +208,19 @@ class Fields {
     const life = codec.word(slot.life)
     codec.at(life)
     const seen = this.#sights(slot.seen)
-    const isGone = codec.flag(slot.goneVersion !== undefined && slot.goneVersion === slot.seen.sight?.version)
+    const isGone = codec.flag(slot.goneVersion !== undefined && slot.goneVersion === slot.seen.view?.record?.version)
     const isCurrent = codec.flag(
       slot.resource !== undefined && slot.resource.resourceVersion === actual?.resourceVersion,
     )
     const confirmation = codec.maybe(slot.beats.confirmation, (one) => this.#confirmation(one, cluster))
-    // Nothing opens it again if nothing is to be confirmed and nobody waits for it.
+    // A heartbeat is done if there is nothing to confirm and nobody waits for it. It is then never served again.
     const { current: tracked } = slot.beats
     const isOver = codec.flag(tracked?.state === 'done' && !slot.beats.confirmation && tracked.endsAtMs <= 0)
     const current = codec.maybe(slot.beats.current, (one) => this.#tracked(one, cluster, isFirst, isOver))
     return {
       life,
       seen,
-      goneVersion: isGone ? seen.sight?.version : undefined,
+      goneVersion: isGone ? seen.view?.record?.version : undefined,
       resource: isCurrent ? actual : codec.maybe(slot.resource, (one) => this.#outdated(one, cluster)),
       beats: { current, confirmation } satisfies All<RelaySlot['beats']>,
       serving: codec.maybe(slot.serving, (one) => this.#serving(one, current?.heartbeat as Heartbeat)),
@@ -225,25 +229,26 @@ class Fields {
     } satisfies All<RelaySlot>
   }
 
-  #sights(seen: ElectionSights): ElectionSights {
+  #sights(seen: ObservedVersions): ObservedVersions {
     const codec = this.#codec
     return {
-      sight: codec.maybe(seen.sight, (sight) => this.#sight(sight)),
-      past: [],
+      view: codec.maybe(seen.view, (view) => this.#view(view)),
+      seen: [],
+      // In this model no version is ever evicted, so the confirmed version is always among the observed ones.
+      confirmed: undefined,
       highestTerm: codec.term(seen.highestTerm),
       lastDurationMs: this.#codec.number(seen.lastDurationMs),
-    } satisfies All<ElectionSights>
+    } satisfies All<ObservedVersions>
   }
 
-  #sight(sight: VersionSight): VersionSight {
+  #view(view: ObservedLease): ObservedLease {
     const codec = this.#codec
     const isJudged = this.#setup.expiry === 'observed'
     return {
-      version: codec.name(sight.version),
-      record: codec.maybe(sight.record, (record) => this.#store.record(record)),
-      seenAtMs: isJudged ? codec.moment(sight.seenAtMs) : 0,
-      holdsForMs: this.#codec.number(sight.holdsForMs),
-    } satisfies All<VersionSight>
+      record: codec.maybe(view.record, (record) => this.#store.record(record)),
+      seenAtMs: isJudged ? codec.moment(view.seenAtMs) : 0,
+      holdsForMs: this.#codec.number(view.holdsForMs),
+    } satisfies All<ObservedLease>
   }
 
   #heartbeat(heartbeat: Heartbeat, cluster: number): Heartbeat {
@@ -263,11 +268,11 @@ class Fields {
     return {
       heartbeat: this.#heartbeat(tracked.heartbeat, cluster),
       state,
-      // One that answers first does not wait.
+      // The relay that answers first does not wait, so it never reads this time.
       seenAtMs: isFirst || isOver ? 0 : codec.moment(tracked.seenAtMs),
       endsAtMs: isOver ? 0 : codec.due(tracked.endsAtMs),
       waitMs: newPendingCall(0, 0, leaseDurationMs).waitMs,
-      // Whether it is the first is all that is asked.
+      // It only matters whether this is the first try.
       tries: isOver ? 0 : codec.small(Math.min(tracked.tries, 1)),
       tryAtMs: isOver ? 0 : codec.due(tracked.tryAtMs),
       controller: undefined,

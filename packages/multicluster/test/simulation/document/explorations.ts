@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { exploreDocument, wideTimings, type DocumentOptions, type DocumentReport } from './index.ts'
 
-/** What is covered completely, and by which command. */
+/** An exploration that must be complete, and the command that runs it. */
 interface DocumentExploration {
   readonly name: string
   readonly by: 'npm test' | 'npm run test:all'
@@ -24,7 +24,7 @@ export const documentExplorations: readonly DocumentExploration[] = [
     options: { faults: ['lost', 'stop', 'deleted-record'] },
   },
   {
-    name: 'the same; what else candidates suffer; a lease of 2 ticks',
+    name: 'a candidate and a relay in each of two clusters; other faults of candidates; a lease of 2 ticks',
     by: all,
     options: { ...short, faults: ['crash', 'stall', 'replaced', 'taken-over'] },
   },
@@ -35,19 +35,19 @@ export const documentExplorations: readonly DocumentExploration[] = [
     options: { ...wideTimings, faults: ['relay-stall'] },
   },
   { name: 'relays that sleep; a lease of 2 ticks', by: all, options: { ...short, faults: ['relay-sleep'] } },
-  { name: 'calls that are late; a lease of 2 ticks', by: all, options: { ...short, faults: ['late'] } },
+  { name: 'late calls; a lease of 2 ticks', by: all, options: { ...short, faults: ['late'] } },
   {
-    name: 'writes of a status that are late; a lease of 2 ticks',
+    name: 'late writes of the status; a lease of 2 ticks',
     by: all,
     options: { ...short, faults: ['late-write'] },
   },
   {
-    name: 'a store that judges by its own clock; a lease of 2 ticks',
+    name: 'a store that decides expiry by its own clock; a lease of 2 ticks',
     by: all,
     options: { ...short, expiry: 'own-clock', faults: ['crash', 'stop', 'replaced'] },
   },
   {
-    name: 'relays that look at the store at any time; a lease of 2 ticks',
+    name: 'relays that poll the store at any time; a lease of 2 ticks',
     by: all,
     options: { ...short, looks: true, faults: ['crash'] },
   },
@@ -62,22 +62,22 @@ export const documentExplorations: readonly DocumentExploration[] = [
     options: { candidates: [0], relays: twoRelays, faults: ['unheard'] },
   },
   {
-    name: 'candidates that wait on after a refusal, and are served again; relays that look at the store',
+    name: 'candidates that keep waiting after a refusal and are served again; relays that poll the store',
     by: all,
     options: { waitsOn: true, looks: true, waitTicks: 3, faults: ['stop', 'crash'] },
   },
   {
-    name: 'candidates that wait on; calls that are late; a lease of 2 ticks',
+    name: 'candidates that keep waiting; late calls; a lease of 2 ticks',
     by: all,
     options: { ...short, waitsOn: true, faults: ['late'] },
   },
   {
-    name: 'the same; relays that stall; a lease of 2 ticks',
+    name: 'candidates that keep waiting; relays that stall; a lease of 2 ticks',
     by: all,
     options: { ...short, waitsOn: true, faults: ['relay-stall'] },
   },
   {
-    name: 'candidates that wait on, and two relays of one resource; a lease of 2 ticks',
+    name: 'candidates that keep waiting, and two relays of one resource; a lease of 2 ticks',
     by: all,
     options: { ...short, candidates: [0], waitsOn: true, relays: twoRelays, faults: ['taken-over', 'late'] },
   },
@@ -85,14 +85,17 @@ export const documentExplorations: readonly DocumentExploration[] = [
 
 const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explanation/exploration.md'), 'utf8')
 
-/** Explores, which must be complete and silent, use each kind of fault, and give the row that the page shows. */
+/**
+ * Runs an exploration. It must be complete, find no violation, use each kind of fault, and match its row in the
+ * documentation.
+ */
 export async function expectDocumentCovered(exploration: DocumentExploration): Promise<void> {
   const report = await exploreDocument(exploration.options)
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
   expect(report.complete).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...exploration.options.faults].toSorted())
   const row = rowOf(exploration, report)
-  expect(page.split('\n').includes(row), `the page must have: ${row}`).toBe(true)
+  expect(page.split('\n').includes(row), `the page must contain: ${row}`).toBe(true)
 }
 
 function rowOf({ name, by, options }: DocumentExploration, { states, transitions, counts }: DocumentReport): string {

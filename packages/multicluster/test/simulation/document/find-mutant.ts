@@ -2,7 +2,9 @@ import { expect } from 'vitest'
 import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { documentMutantStates, type DocumentMutant } from './mutants.ts'
 
-/** Explores relays that serve the document with a mistake until a rule is broken, which it must be. */
+/**
+ * Explores a mutant of the code that serves spec-only candidates until it breaks a rule, and fails if it never does.
+ */
 export async function expectDocumentExplorationFinds(mutation: DocumentMutant): Promise<void> {
   const { exploration } = await loadMutant<{ exploration: typeof import('./index.ts') }>(mutation, {
     exploration: '../../multicluster/test/simulation/document/index.ts',

@@ -1,37 +1,40 @@
 /**
- * Explores candidates that know only the document, and the relays that serve them: every order of signals, calls, writes
- * and time, with at most so many faults, for unlimited time. It runs the real decisions: `document.ts`, `heartbeats.ts`,
- * `status.ts` and `sights.ts`, and the rules of stores.
+ * Explores spec-only candidates and the relays that serve them: every order of heartbeats, calls, writes, and time,
+ * with a bounded number of faults, for unlimited time. It runs the real decisions of `spec-only-candidate.ts`,
+ * `spec-only-heartbeats.ts`, `status.ts`, and `observed-expiry.ts`, and the real rules of stores.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import {
   search,
   type SearchResult,
   type Violation,
-  type World,
-} from '../../../../tenure/src/simulation/explore/search.ts'
+  type SearchedModel,
+} from '../../../../testing/src/simulation/explore/search.ts'
 import { noCounts, violationOf, type DocumentCounts } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { movesOf, type Move } from './moves.ts'
 import { believes, firstScene, type DocumentFault, type Scene, type Setup } from './scene.ts'
 
-/** What to explore. */
+/** The options of an exploration. */
 export interface DocumentOptions extends Partial<Omit<Setup, 'faults'>> {
   readonly faults: readonly DocumentFault[]
-  /** Ends the search when there are more. Default: no bound. */
+  /** Ends the search after this many states. Default: no limit. */
   readonly states?: number
 }
 
 export interface DocumentReport extends SearchResult {
   readonly counts: DocumentCounts
-  /** What led to the violation, in words. */
+  /** The steps that led to the violation, described in words. */
   readonly story: readonly string[]
 }
 
 /** Timings that client-go accepts, with which a candidate believes for longer than its lease. */
 export const wideTimings = { leaseTicks: 5, deadlineTicks: 4, retryTicks: 3, waitTicks: 5 } as const
 
-/** Two clusters with a candidate and a relay each, and the shortest lease that has a deadline and a retry. */
+/**
+ * Returns a setup. By default, it has two clusters with a candidate and a relay each, and the shortest lease that has a
+ * deadline and a retry.
+ */
 export function setupOf({ faults, ...options }: DocumentOptions): Setup {
   return {
     expiry: 'observed',
@@ -61,7 +64,7 @@ export async function exploreDocument(options: DocumentOptions): Promise<Documen
   return { ...found, counts, story: found.violation ? retrace(setup, found.violation.trace) : [] }
 }
 
-export function documentWorld(setup: Setup, counts: DocumentCounts): World<Scene> {
+export function documentWorld(setup: Setup, counts: DocumentCounts): SearchedModel<Scene> {
   const encoding = new Encoding(setup)
   const steps = new Steps(encoding, setup)
   return {
@@ -78,7 +81,7 @@ export function documentWorld(setup: Setup, counts: DocumentCounts): World<Scene
   }
 }
 
-/** All that can happen, and that time goes on if nothing has to happen before. */
+/** Lists all possible moves. Time advances only if nothing has to happen first. */
 class Steps {
   readonly #encoding: Encoding
   readonly #setup: Setup
@@ -99,7 +102,7 @@ class Steps {
     return { ...later, dawn: [...later.candidates, ...later.relays].some(({ life }) => life !== 'running') }
   }
 
-  /** Makes a move, and what has to follow while nothing else can, up to the end of the tick. */
+  /** Makes a move, and then every move that must follow while no other one is possible, up to the end of the tick. */
   follow(
     scene: Scene,
     move: Move,
@@ -134,7 +137,7 @@ function count(counts: DocumentCounts, before: Scene, after: Scene, { fault }: M
   if (isConfirmed && after.budget === before.budget) counts.confirmations += 1
 }
 
-/** I11: if nothing goes wrong any more, somebody leads within four global leases. */
+/** I11: once there are no more faults, some candidate leads within four global leases. */
 function stuck(scene: Scene, steps: Steps, setup: Setup): Violation | undefined {
   const trace: number[] = []
   let ticks = 0
@@ -143,7 +146,7 @@ function stuck(scene: Scene, steps: Steps, setup: Setup): Violation | undefined 
     if (now.candidates.some((candidate) => candidate.life === 'running' && believes(candidate, setup))) return undefined
     const moves = steps.of(now).map((move, index) => ({ ...move, index }))
     const calm = moves.filter(({ fault }) => !fault)
-    // A process that stands still goes on first. Late calls come last, because they are not urgent.
+    // A stalled process continues first. Late calls come last, because they are not urgent.
     const move = calm.find(({ isUrgent }) => isUrgent)
     if (!move) break
     if (move.what === tick) ticks += 1
@@ -152,7 +155,7 @@ function stuck(scene: Scene, steps: Steps, setup: Setup): Violation | undefined 
     if (violation) return { what: violation, trace }
     now = next
   }
-  return { what: 'I11: nobody leads, although nothing goes wrong any more', trace }
+  return { what: 'I11: nobody leads, although there are no more faults', trace }
 }
 
 function retrace(setup: Setup, trace: readonly number[]): string[] {

@@ -1,5 +1,5 @@
-/** What can happen next. */
-import type { MultiClusterLease } from '../../../../tenure/src/multicluster/resource.ts'
+/** The moves that are possible in a state. */
+import type { MultiClusterLease } from '../../../../tenure/src/multicluster/protocol/resource-types.ts'
 import { candidateMoves, nameOf } from './candidate.ts'
 import {
   discard,
@@ -33,22 +33,26 @@ import {
 } from './scene.ts'
 import { carryOut } from './server.ts'
 
-/** One thing that can happen. */
+/** One possible move. */
 export interface Move {
   readonly what: string
-  /** Time does not go on before it. */
+  /** Whether time must not advance before this move. */
   readonly isUrgent: boolean
   readonly fault?: DocumentFault | undefined
-  /** The cluster in which it happens, if it is in one. */
+  /** The cluster in which the move happens, if it affects a single one. */
   readonly cluster?: number | undefined
-  /** It asks the store, or somebody begins to believe: the order with what happens elsewhere counts. */
+  /**
+   * Whether the move calls the store, or lets a candidate begin to believe. In that case, its order relative to moves
+   * in other clusters matters.
+   */
   readonly isGlobal: boolean
   run(): Scene
 }
 
 /**
- * All that can happen, except that time goes on. What happens in one cluster, without the store, is the same before and
- * after what happens elsewhere: where something of that kind has to happen, that cluster is followed first.
+ * Returns all possible moves, except that time advances. A move within one cluster that does not call the store has the
+ * same result before and after moves elsewhere. So if such moves must happen in a cluster, only that cluster is
+ * followed first.
  */
 export function movesOf(scene: Scene, setup: Setup): Move[] {
   const moves = allMoves(scene, setup)
@@ -59,7 +63,7 @@ export function movesOf(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
-/** Each process that is down or stands still may go on now, or may stay as it is. */
+/** Each process that is down or stalled may either resume now or stay as it is. */
 function dawnMoves(scene: Scene, setup: Setup): Move[] {
   const moves: Move[] = []
   const add = (what: string, run: () => Scene) => moves.push({ what, isUrgent: true, isGlobal: true, run })
@@ -78,13 +82,13 @@ function dawnMoves(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
-/** Where clusters are alike, the first one begins: the same follows if they change places. */
+/** If the clusters are symmetric, the first one begins, because swapping them would lead to the same states. */
 function mayBegin({ server, resources, candidates }: Scene, who: number, { isSymmetric }: Setup): boolean {
   const isFirst = candidates.every(({ life }) => life === 'down') && server.highestTerm === 0
   return who === 0 || !isSymmetric || !isFirst || resources.some(Boolean)
 }
 
-/** In every order. */
+/** Returns all possible moves, in every order. */
 export function allMoves(scene: Scene, setup: Setup): Move[] {
   if (scene.dawn) return dawnMoves(scene, setup)
   const moves: Move[] = []
@@ -103,7 +107,7 @@ export function allMoves(scene: Scene, setup: Setup): Move[] {
   for (const which of scene.relays.keys()) relayMoves(scene, which, setup, collect(setup.relays[which]?.cluster))
   const { add, fault } = collect()
   for (const [index, orphan] of scene.orphans.entries()) {
-    add(`the store gets a late ${orphan.verb}`, 'any time', () => {
+    add(`the store receives a late ${orphan.verb}`, 'any time', () => {
       const orphans = scene.orphans.filter((_, at) => at !== index)
       return carryOut({ ...scene, orphans }, orphan, setup).scene
     })
@@ -128,13 +132,13 @@ export function allMoves(scene: Scene, setup: Setup): Move[] {
 }
 
 /**
- * How moves are collected. What is `local` and what is `global` happens before time goes on; `any time` may be the end of
- * what took its time, which is global too.
+ * Collects moves. `local` and `global` moves happen before time advances. An `any time` move may be the end of a
+ * delayed call, which is also global.
  */
 export interface Collect {
   add(what: string, kind: 'local' | 'global' | 'any time', run: () => Scene): void
   fault(kind: DocumentFault, what: string, run: () => Scene, isGlobal?: boolean): void
-  /** Whether anything was added. */
+  /** Returns whether any move without a fault was added. */
   isBusy(): boolean
 }
 
@@ -154,20 +158,20 @@ function relayMoves(scene: Scene, which: number, setup: Setup, { add, fault, isB
     })
   }
   if (isOver(slot)) add(`${name} gives up`, 'local', () => put(giveUp(slot), orphaned(scene, slot.flight)))
-  if (isStale(slot)) add(`${name} throws its confirmation away`, 'local', () => put(discard(slot)))
+  if (isStale(slot)) add(`${name} discards its confirmation`, 'local', () => put(discard(slot)))
   if (isOpenAgain(slot, cluster, setup)) {
-    add(`${name} serves what was refused again`, 'local', () => put(serveAgain(slot)))
+    add(`${name} serves a refused heartbeat again`, 'local', () => put(serveAgain(slot)))
   }
   if (isDue(slot, isFirst)) sendMoves(scene, { slot, cluster, isFirst, name, put }, setup, { add, fault, isBusy })
   if (slot.flight) flightMoves(scene, { slot, cluster, isFirst, name, put }, setup, { add, fault, isBusy })
   if (slot.busyUntilMs <= 0) writeMoves(scene, { slot, cluster, isFirst, name, put }, { add, fault, isBusy })
   const { record } = scene.server
   const isNews =
-    slot.seen.sight?.record?.version !== record?.version || slot.seen.sight?.record?.released !== record?.released
-  if (setup.looks && slot.resource && slot.seen.sight && isNews) {
+    slot.seen.view?.record?.version !== record?.version || slot.seen.view?.record?.released !== record?.released
+  if (setup.looks && slot.resource && slot.seen.view && isNews) {
     add(`${name} looks`, 'any time', () => put(look(slot, record, setup)))
   }
-  // If it has nothing to do, it may as well stall later. If it sleeps, it sees a lease run out later, and no more.
+  // An idle relay may just as well stall later. While a relay sleeps, leases only expire later.
   if (isBusy()) {
     fault('relay-stall', `${name} stalls`, () => put({ ...slot, life: 'stalled' }))
     fault('relay-sleep', `${name} falls asleep`, () => put({ ...slot, life: 'asleep' }))
@@ -186,7 +190,7 @@ interface At {
 function sendMoves(scene: Scene, { slot, cluster, isFirst, name, put }: At, setup: Setup, { add, fault }: Collect) {
   const { slot: sent, step } = send(slot, cluster, isFirst, setup)
   if (!step) {
-    add(`${name} has nothing to ask`, 'local', () => put(sent))
+    add(`${name} has no call to make`, 'local', () => put(sent))
     return
   }
   const { verb } = step.call
@@ -209,19 +213,19 @@ function sendMoves(scene: Scene, { slot, cluster, isFirst, name, put }: At, setu
       true,
     )
   }
-  fault('late', `the ${verb} of ${name} takes its time`, () => put({ ...sent, flight: { step } }))
+  fault('late', `the ${verb} of ${name} is delayed`, () => put({ ...sent, flight: { step } }))
 }
 
 function flightMoves(scene: Scene, { slot, cluster, name, put }: At, setup: Setup, { add }: Collect) {
   const { flight } = slot
   if (!flight) return
   const { step, answer } = flight
-  add(`${name} waits no longer for its ${step.call.verb}`, 'any time', () => put(fail(slot), orphaned(scene, flight)))
+  add(`${name} no longer waits for its ${step.call.verb}`, 'any time', () => put(fail(slot), orphaned(scene, flight)))
   if (answer) {
     add(`${name} gets a late answer`, 'any time', () => put(take(slot, step, answer, cluster, setup)))
     return
   }
-  add(`the store gets the ${step.call.verb} of ${name}`, 'any time', () => {
+  add(`the store receives the ${step.call.verb} of ${name}`, 'any time', () => {
     const { scene: after, answer: given } = carryOut(scene, step.call, setup)
     return put({ ...slot, flight: { step, answer: given } }, after)
   })
@@ -235,16 +239,16 @@ function writeMoves(scene: Scene, { slot, cluster, isFirst, name, put }: At, { a
   const late: LateWrite = { cluster, over, status }
   const kind = isFirst || isConfirmation ? 'local' : 'any time'
   const what = isConfirmation ? `confirms generation ${status.observedGeneration}` : 'writes the status'
-  // After a conflict it reads, which is to see.
+  // After a conflict the relay reads the resource, which is a separate move.
   if (scene.resources[cluster]?.resourceVersion === over) {
     add(`${name} ${what}`, kind, () => put(discard(slot), write(scene, late)))
-    fault('late-write', `${name} ${what}, which takes its time`, () =>
+    fault('late-write', `${name} ${what}, but the write is delayed`, () =>
       put({ ...discard(slot), busyUntilMs: tickMs }, { ...scene, lateWrites: [...scene.lateWrites, late] }),
     )
   }
 }
 
-/** Writes a status, if the resource is as it was. */
+/** Writes a status if the resource has not changed. Otherwise returns undefined. */
 function write(scene: Scene, { cluster, over, status }: LateWrite): Scene | undefined {
   const before = scene.resources[cluster]
   if (before?.resourceVersion !== over) return undefined
@@ -253,7 +257,7 @@ function write(scene: Scene, { cluster, over, status }: LateWrite): Scene | unde
   return { ...scene, names, resources: withAt(scene.resources, cluster, after) }
 }
 
-/** Nobody waits for this call: it may still be carried out. */
+/** The relay no longer waits for this call, but the call may still be carried out. */
 function orphaned(scene: Scene, flight: Flight | undefined): Scene {
   if (!flight || flight.answer || flight.step.call.verb === 'read') return scene
   return { ...scene, orphans: [...scene.orphans, flight.step.call] }

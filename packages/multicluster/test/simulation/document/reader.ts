@@ -1,19 +1,20 @@
+import { releasedKey } from '../../../../testing/src/simulation/explore/fields.ts'
 import { knownAttempt } from './attempts.ts'
 import { never, tables, zero, type Codec, type Version } from './codec.ts'
 import { tickMs } from './scene.ts'
 
-/** What a scene is taken apart by before its fields are read. */
+/** The properties through which fields of a model state are accessed while it is decoded. */
 const parts =
   'server believed resources candidates relays spec status seen beats heartbeat step call claim 0 1 2 3'.split(' ')
 
-/** Given in place of what is read: it has each part, which is itself. */
+/** Represents every object while a state is decoded: each of its properties is the object itself. */
 const anything = {} as never
 for (const part of parts) Object.defineProperty(anything, part, { value: anything })
 
 const read = { attempts: new Map<number, string>(), names: [''] }
 const interned = new Map<string, unknown>()
 
-/** Reads what {@link Writer} wrote. */
+/** Decodes bytes that {@link Writer} encoded. */
 export class Reader implements Codec {
   names = 0
   readonly #bytes: Uint8Array
@@ -68,6 +69,11 @@ export class Reader implements Codec {
 
   version(): string {
     return this.name()
+  }
+
+  sight(): string {
+    const version = this.name()
+    return this.flag() ? releasedKey(version) : version
   }
 
   term(): number {

@@ -1,35 +1,41 @@
-/** One relay: what the real one does around its decisions, which are the real ones. Time is 0. */
+/**
+ * A relay in the model. Its decisions are made by the real code, and everything around them is modeled. The current
+ * time is 0.
+ */
 import type { LeaseRecord } from '../../../../tenure/src/engine/lease-store.ts'
-import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
-import { globalRecord } from '../../../src/answer.ts'
+import { expiredVersionOf, observeRecord, versionOf } from '../../../../tenure/src/engine/observed-expiry.ts'
+import type {
+  MultiClusterLease,
+  MultiClusterLeaseStatus,
+} from '../../../../tenure/src/multicluster/protocol/resource-types.ts'
+import { globalRecord } from '../../../../tenure/src/multicluster/protocol/answer-codec.ts'
 import {
   afterStep,
   beginServing,
   isFreeToAsk,
   nextStep,
   pairOf,
-  type Moment,
-  type Place,
-  type Step,
-} from '../../../src/spec-only-candidate.ts'
-import { drop, dueMs } from '../../../src/pending-call.ts'
-import { Heartbeats } from '../../../src/spec-only-heartbeats.ts'
-import { shownBy } from '../../../src/relayed-acquire.ts'
-import { expiredVersionOf, withSight } from '../../../src/observed-versions.ts'
-import { statusPatchFor, type RelayState } from '../../../src/status.ts'
+  type ServingMoment,
+  type CandidatePlace,
+  type ServingStep,
+} from '../../../src/relay/spec-only-candidate.ts'
+import { cancelCall, dueMs } from '../../../src/calls/pending-call.ts'
+import { Heartbeats } from '../../../src/relay/spec-only-heartbeats.ts'
+import { shownBy } from '../../../src/calls/relayed-acquire.ts'
+import { statusPatchFor, type RelayState } from '../../../src/status/status-patch.ts'
 import { clusterName, election, tickMs, type Answer, type RelaySlot, type Setup } from './scene.ts'
 
 const now = { nowMs: 0, bootMs: 0 }
 
-function momentOf({ seen }: RelaySlot): Moment {
+function momentOf({ seen }: RelaySlot): ServingMoment {
   return { seen, ...now }
 }
 
-function placeOf({ resource }: RelaySlot, cluster: number, { expiry }: Setup): Place {
+function placeOf({ resource }: RelaySlot, cluster: number, { expiry }: Setup): CandidatePlace {
   return { uid: resource?.uid ?? '', cluster: clusterName(cluster), election, ownClock: expiry === 'own-clock' }
 }
 
-/** Lets the real one work on a copy, because it changes itself. */
+/** Runs the real heartbeats on a copy, because they change their own state. */
 function withBeats(slot: RelaySlot, work: (beats: Heartbeats) => void): RelaySlot {
   const beats = new Heartbeats()
   const { current, confirmation } = slot.beats
@@ -41,18 +47,18 @@ function withBeats(slot: RelaySlot, work: (beats: Heartbeats) => void): RelaySlo
   return { ...slot, beats: { current: beats.current, confirmation: beats.confirmation } }
 }
 
-/** It sees its resource as it is. */
+/** The relay observes the current resource. */
 export function see(slot: RelaySlot, resource: MultiClusterLease, cluster: number, setup: Setup): RelaySlot {
   const place = { election, cluster: clusterName(cluster) }
   const { record, term } = resource.status
   const isOther = slot.resource !== undefined && slot.resource.uid !== resource.uid
   const shows = term !== undefined || record !== undefined
   const seen = shows
-    ? withSight(slot.seen, {
+    ? observeRecord(slot.seen, {
         record: record && globalRecord(record, place),
-        by: 'event',
+        watched: true,
         nowMs: 0,
-        absentForMs: setup.leaseTicks * tickMs,
+        ownDurationMs: setup.leaseTicks * tickMs,
         highestTerm: term,
       })
     : slot.seen
@@ -72,14 +78,17 @@ function isSame(one: Current, other: Current): boolean {
   return one?.heartbeat.generation === other?.heartbeat.generation
 }
 
-/** Whether there is a call to be sent, first or next. */
+/**
+ * Returns whether the relay must send a call now. `isFirst`: whether this relay is the first to answer, so it does not
+ * wait.
+ */
 export function isDue({ beats, flight }: RelaySlot, isFirst: boolean): boolean {
   const { current } = beats
   if (!current || flight || current.endsAtMs <= 0) return false
   return current.state === 'running' || (current.state === 'open' && dueMs(current, isFirst) <= 0)
 }
 
-/** Whether a heartbeat that was refused is to be served again. */
+/** Returns whether a refused heartbeat must be served again. */
 export function isOpenAgain(slot: RelaySlot, cluster: number, setup: Setup): boolean {
   return isFreeToAsk(placeOf(slot, cluster, setup), momentOf(slot)) && serveAgain(slot) !== slot
 }
@@ -90,26 +99,26 @@ export function serveAgain(slot: RelaySlot): RelaySlot {
   return isServed ? after : slot
 }
 
-/** Nobody waits for it any more. */
+/** Returns whether nobody is waiting for the heartbeat anymore. */
 export function isOver({ beats: { current } }: RelaySlot): boolean {
   return current !== undefined && current.state !== 'done' && current.endsAtMs <= 0
 }
 
-/** Gives up what nobody waits for. */
+/** Abandons a heartbeat that nobody is waiting for. */
 export function giveUp(slot: RelaySlot): RelaySlot {
   return {
-    ...withBeats(slot, ({ current }) => current && drop(current)),
+    ...withBeats(slot, ({ current }) => current && cancelCall(current)),
     ...idle,
   }
 }
 
-/** It begins to serve, or goes on, up to the next call. Without one it is done. */
+/** Starts or continues to serve the heartbeat, up to the next call. If there is no next call, the heartbeat is done. */
 export function send(
   slot: RelaySlot,
   cluster: number,
   isFirst: boolean,
   setup: Setup,
-): { slot: RelaySlot; step?: Step | undefined } {
+): { slot: RelaySlot; step?: ServingStep | undefined } {
   const { current } = slot.beats
   if (!current) return { slot }
   const serving = slot.serving ?? beginServing(current, isFirst, momentOf(slot))
@@ -121,8 +130,8 @@ export function send(
   }
 }
 
-/** An answer arrives: it is seen, and then it is acted upon if somebody waits for it. */
-export function take(slot: RelaySlot, step: Step, answer: Answer, cluster: number, setup: Setup): RelaySlot {
+/** Handles an answer: records what it shows, and acts on it if the heartbeat is still being served. */
+export function take(slot: RelaySlot, step: ServingStep, answer: Answer, cluster: number, setup: Setup): RelaySlot {
   const { serving } = slot
   const { record, ...more } = shownBy(
     answer.outcome ? { outcome: answer.outcome } : { found: answer.found },
@@ -135,7 +144,7 @@ export function take(slot: RelaySlot, step: Step, answer: Answer, cluster: numbe
   return { ...withBeats(noted, (beats) => beats.current && beats.answered(beats.current, next, now)), ...idle }
 }
 
-/** It looks, of itself. */
+/** The relay polls the store on its own. */
 export function look(slot: RelaySlot, found: Answer['found'], setup: Setup): RelaySlot {
   return note(slot, found, { absentForMs: setup.leaseTicks * tickMs }, setup)
 }
@@ -146,12 +155,13 @@ function note(
   more: { absentForMs: number; highestTerm?: number | undefined },
   { expiry }: Setup,
 ): RelaySlot {
-  const seen = withSight(slot.seen, { record, by: 'answer', nowMs: 0, ...more })
+  const { absentForMs: ownDurationMs, highestTerm } = more
+  const seen = observeRecord(slot.seen, { record, watched: false, nowMs: 0, ownDurationMs, highestTerm })
   const gone = expiry === 'observed' && record ? expiredVersionOf(seen, 0) : undefined
   return { ...slot, seen, goneVersion: gone ?? slot.goneVersion }
 }
 
-/** A call has failed: it is tried again. */
+/** Handles a failed call, which is tried again. */
 export function fail(slot: RelaySlot): RelaySlot {
   const { current } = slot.beats
   if (current?.state !== 'running') return { ...slot, ...idle }
@@ -159,7 +169,7 @@ export function fail(slot: RelaySlot): RelaySlot {
   return { ...slot, ...idle, beats: { ...slot.beats, current: open } }
 }
 
-/** Whether a confirmation has to be thrown away. */
+/** Returns whether the confirmation is too late and must be discarded. */
 export function isStale(slot: RelaySlot): boolean {
   return slot.beats.confirmation !== undefined && discard(slot).beats.confirmation === undefined
 }
@@ -168,7 +178,7 @@ export function discard(slot: RelaySlot): RelaySlot {
   return withBeats(slot, (beats) => beats.heard(now))
 }
 
-/** What it would write, over what it has seen; undefined if all is there. */
+/** Returns the status that the relay would write to replace the one that it has seen. Undefined if nothing changes. */
 export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus | undefined {
   const { resource, seen, goneVersion } = slot
   if (!resource) return undefined
@@ -176,8 +186,8 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
   const knowledge: RelayState = {
     cluster: clusterName(cluster),
     answers: new Map(),
-    record: seen.sight && (seen.sight.record ?? null),
-    hasRunOut: goneVersion !== undefined && goneVersion === seen.sight?.version,
+    record: seen.view && (seen.view.record ?? null),
+    hasRunOut: seen.view !== undefined && goneVersion === versionOf(seen.view),
     silent: new Set(),
     heard,
     candidates: heard ? 'document' : 'none',
@@ -185,7 +195,7 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
     assessments: {},
     wallMs: 0,
   }
-  // The same is asked again and again, in many scenes.
+  // Cache the result, because many states need the same one.
   const key = keyOf(resource, knowledge)
   if (!judged.has(key)) judged.set(key, judgeAnew(resource, knowledge))
   return judged.get(key)
@@ -193,7 +203,7 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
 
 const judged = new Map<string, MultiClusterLeaseStatus | undefined>()
 
-/** All that a judgement can depend on. */
+/** Returns everything that the status depends on. */
 function keyOf({ generation, status }: MultiClusterLease, { cluster, record, hasRunOut, heard }: RelayState): string {
   const { observedGeneration, leader, cluster: of, term, record: shown } = status
   const heardOf = heard ? `${heard.generation} ${heard.identity} ${heard.term}` : ''

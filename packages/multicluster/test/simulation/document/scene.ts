@@ -1,15 +1,18 @@
 /**
- * What is explored: candidates that know only the document, the resources of their clusters, relays, and the global store,
- * at one moment. Data only. Every clock says 0 now.
+ * The model state at one moment: spec-only candidates, the resources of their clusters, relays, and the global store.
+ * Data only. Every clock shows 0 now.
  */
 import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
-import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../../tenure/src/multicluster/resource.ts'
-import type { Serving, Step } from '../../../src/spec-only-candidate.ts'
-import type { Heartbeats } from '../../../src/spec-only-heartbeats.ts'
+import { nothingObserved, type ObservedVersions } from '../../../../tenure/src/engine/observed-expiry.ts'
+import type {
+  MultiClusterLease,
+  MultiClusterLeaseStatus,
+} from '../../../../tenure/src/multicluster/protocol/resource-types.ts'
+import type { Serving, ServingStep } from '../../../src/relay/spec-only-candidate.ts'
+import type { Heartbeats } from '../../../src/relay/spec-only-heartbeats.ts'
 import { knownAttempt, renewTimeOf } from './attempts.ts'
-import { nothingSeen, type ElectionSights } from '../../../src/observed-versions.ts'
 
-/** What may go wrong. */
+/** The faults that may occur. */
 export const documentFaults = [
   'lost',
   'unheard',
@@ -27,33 +30,33 @@ export const documentFaults = [
 ] as const
 
 /**
- * - `lost`: a call on the global store never arrives.
- * - `unheard`: it is carried out, and its relay hears nothing.
- * - `late`: the call, and its answer, take any time; the relay gives it up, or does not.
- * - `late-write`: a relay gives a write of the status up, and it is carried out later, if nothing else was written.
- * - `replaced`: a candidate is cut off while its resource is deleted, and another one of its name begins.
- * - `taken-over`: somebody else signals in the resource, once.
+ * - `lost`: a call to the global store never arrives.
+ * - `unheard`: a call is carried out, but its relay gets no answer.
+ * - `late`: a call and its answer may take any time. The relay may abandon the call.
+ * - `late-write`: a relay abandons a write of the status, which is carried out later if nothing else was written.
+ * - `replaced`: a candidate is cut off while its resource is deleted, and another process of the same name starts.
+ * - `taken-over`: another candidate writes one heartbeat into the resource.
  */
 export type DocumentFault = (typeof documentFaults)[number]
 
-/** What does not change. Times are in ticks. */
+/** The constant parameters. Times are in ticks. */
 export interface Setup {
   readonly expiry: 'observed' | 'own-clock'
   readonly leaseTicks: number
-  /** How long a candidate tries to renew. */
+  /** How long a candidate tries to renew its lease. */
   readonly deadlineTicks: number
   readonly retryTicks: number
-  /** How long it waits for a confirmation. */
+  /** How long a candidate waits for a confirmation. */
   readonly waitTicks: number
-  /** Whether it waits for as long after a refusal too, as the document has it. */
+  /** Whether a candidate keeps waiting for that long after a refusal, as the documentation describes. */
   readonly waitsOn: boolean
   /** The cluster of each candidate. */
   readonly candidates: readonly number[]
   /** The cluster of each relay, and whether it answers first. */
   readonly relays: readonly { readonly cluster: number; readonly isFirst: boolean }[]
-  /** Whether the clusters are alike. */
+  /** Whether the clusters are symmetric. */
   readonly isSymmetric: boolean
-  /** Whether relays look at the global store now and then. */
+  /** Whether relays poll the global store from time to time. */
   readonly looks: boolean
   readonly faults: ReadonlySet<DocumentFault>
   readonly budget: number
@@ -61,7 +64,10 @@ export interface Setup {
 
 export const tickMs = 1_000
 export const election = 'e'
-/** Nobody waits for what it signals. An identity is of one cluster here, so that it tells whose an attempt is. */
+/**
+ * Returns the identity of a candidate that is not waiting for a confirmation. In this model each identity belongs to
+ * one cluster, so that it shows where an attempt comes from.
+ */
 export function passerBy(cluster: number): string {
   return 'xy'[cluster] ?? ''
 }
@@ -76,102 +82,105 @@ export function identityOf(who: number): string {
   return 'abc'[who] ?? ''
 }
 
-/** A claim on its way to the global store. */
+/** A claim that is in flight to the global store. */
 export type Claimed =
   | { readonly verb: 'acquire'; readonly claim: AcquireClaim }
   | { readonly verb: 'renew' | 'release'; readonly claim: HeldClaim }
 
-/** The global store. */
+/** The state of the global store. */
 export interface Server {
   readonly record: LeaseRecord | undefined
   readonly highestTerm: number
   readonly lastDurationMs: number | undefined
-  /** When the newest lease ends: nobody can have watched it for longer. A store that does not judge does not know. */
+  /**
+   * When the newest lease ends. No relay can have observed it for longer. A store that does not decide expiry does not
+   * use this value.
+   */
   readonly endsAtMs: number
 }
 
-/** What a call gives. */
+/** The result of a call. */
 export interface Answer {
   readonly outcome?: Outcome | undefined
   readonly found?: LeaseRecord | undefined
 }
 
-/** A call that takes its time. */
+/** A delayed call. */
 export interface Flight {
-  readonly step: Step
-  /** On its way back. */
+  readonly step: ServingStep
+  /** The answer, if it is in flight. */
   readonly answer?: Answer | undefined
 }
 
 type Life = 'running' | 'stalled' | 'asleep' | 'down'
 
-/** A relay. */
+/** The state of a relay. */
 export interface RelaySlot {
   readonly life: Life
-  /** As it was last seen. */
+  /** The resource as this relay last saw it. */
   readonly resource?: MultiClusterLease | undefined
-  readonly seen: ElectionSights
-  /** The version that ran out here, and that was there after that. */
+  readonly seen: ObservedVersions
+  /** The version that expired by this relay's observation and that a later read still found. */
   readonly goneVersion?: string | undefined
-  /** Never changed in place. */
+  /** The state of the heartbeats. Never modified in place. */
   readonly beats: Pick<Heartbeats, 'current' | 'confirmation'>
   readonly serving?: Serving | undefined
   readonly flight?: Flight | undefined
-  /** Until then a write is under way that does not end. */
+  /** Until this time, a delayed write of the status is in flight. */
   readonly busyUntilMs: number
 }
 
-/** A candidate. */
+/** The state of a candidate. */
 export interface Candidate {
   readonly life: Life
-  /** When it looks again. */
+  /** When the candidate reads the resource again. */
   readonly nextAtMs: number
-  /** The write for whose confirmation it waits. */
+  /** The write whose confirmation the candidate is waiting for. */
   readonly waits?: { readonly uid: string; readonly generation: number; readonly endsAtMs: number } | undefined
-  /** The term that it believes in. 0: none. */
+  /** The term that the candidate believes in, or 0 if it does not lead. */
   readonly term: number
   readonly confirmedAtMs: number
-  /** Since when it sees the same leader and the same renewal. */
+  /** The leader that the candidate observes, the version of its record, and the time since which both are unchanged. */
   readonly observed: string
   readonly observedVersion: string
   readonly observedAtMs: number
 }
 
-/** Everything. */
+/** The whole model state. */
 export interface Scene {
   readonly server: Server
-  /** By cluster. Undefined: there is none. */
+  /** The resource of each cluster. Undefined if it has none. */
   readonly resources: readonly (MultiClusterLease | undefined)[]
   readonly relays: readonly RelaySlot[]
   readonly candidates: readonly Candidate[]
-  /** Processes that are cut off and believe until then. */
+  /** Processes that are cut off, and the end of each one's belief. */
   readonly ghosts: readonly { readonly term: number; readonly endsAtMs: number }[]
-  /** Calls whose relay does not wait any more. */
+  /** Calls whose relay no longer waits. */
   readonly orphans: readonly Claimed[]
-  /** Writes whose relay does not wait any more. */
+  /** Writes whose relay no longer waits. */
   readonly lateWrites: readonly LateWrite[]
   readonly budget: number
   /**
-   * Nothing has happened in this tick so far. A process that is down or stands still goes on only at dawn. What it does
-   * then may come at any point of the tick, so that nothing is left out.
+   * Whether nothing has happened in this tick so far. A process that is down or stalled continues only at this point.
+   * Its next moves may happen at any point of the tick, so no order is missed.
    */
   readonly dawn: boolean
-  /** The highest term that was believed in, and by whom. A process that was replaced is -1. */
+  /** The highest term that any candidate believed in, and that candidate. -1 means a process that was replaced. */
   readonly believed: { readonly term: number; readonly who: number }
-  /** The last name. */
+  /** The number of the last name that was used. */
   readonly names: number
 }
 
 export interface LateWrite {
   readonly cluster: number
   readonly over: string
-  /** What the status is to be. */
+  /** The status to be written. */
   readonly status: MultiClusterLeaseStatus
 }
 
 export const blankRelay: RelaySlot = {
   life: 'running',
-  seen: nothingSeen,
+  seen: nothingObserved,
   beats: { current: undefined, confirmation: undefined },
   busyUntilMs: 0,
 }
@@ -202,7 +211,10 @@ export function firstScene({ candidates, relays, budget }: Setup): Scene {
   }
 }
 
-/** When its belief ends, as client-go has it: it waits for a retry, and then renews until its deadline. */
+/**
+ * Returns when the candidate's belief ends. Like client-go, it waits for a retry, and then tries to renew until its
+ * deadline.
+ */
 export function beliefEndsAtMs({ confirmedAtMs }: Candidate, { retryTicks, deadlineTicks }: Setup): number {
   return confirmedAtMs + (retryTicks + deadlineTicks) * tickMs
 }
@@ -211,12 +223,12 @@ export function believes(candidate: Candidate, setup: Setup): boolean {
   return candidate.term > 0 && beliefEndsAtMs(candidate, setup) > 0
 }
 
-/** The same list with one other element. */
+/** Returns the same list with one element replaced. */
 export function withAt<T>(list: readonly T[], index: number, element: T): readonly T[] {
   return list.map((one, at) => (at === index ? element : one))
 }
 
-/** A candidate writes: it creates the resource if there is none. */
+/** A candidate writes a heartbeat. It creates the resource if there is none. */
 export function signal(scene: Scene, cluster: number, identity: string, setup: Setup): Scene {
   const before = scene.resources[cluster]
   const names = scene.names + 2

@@ -1,4 +1,4 @@
-/** The global store: the rules that all stores share, on one record. */
+/** The global store in the model: the real rules of all stores, applied to one record. */
 import {
   granted,
   judgeAcquire,
@@ -6,10 +6,10 @@ import {
   judgeRenew,
   type Current,
 } from '../../../../tenure/src/store-kit/rules.ts'
-import type { GlobalCall } from '../../../src/request.ts'
+import type { GlobalCall } from '../../../../tenure/src/multicluster/protocol/request-codec.ts'
 import type { Answer, Scene, Setup } from './scene.ts'
 
-/** Carries a call out. */
+/** Carries out a call. */
 export function carryOut(scene: Scene, call: GlobalCall, { expiry }: Setup): { scene: Scene; answer: Answer } {
   const { server } = scene
   if (call.verb === 'read') return { scene, answer: { found: server.record } }

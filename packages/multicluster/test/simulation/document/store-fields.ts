@@ -1,12 +1,12 @@
-/** What of a scene is about the global store: records, calls and answers. */
+/** Encodes the fields of a model state that concern the global store: records, calls, and answers. */
 import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
-import type { RelayedRecord } from '../../../../tenure/src/multicluster/resource.ts'
-import type { Step } from '../../../src/spec-only-candidate.ts'
-import type { GlobalCall } from '../../../src/request.ts'
+import type { RelayedRecord } from '../../../../tenure/src/multicluster/protocol/resource-types.ts'
+import type { ServingStep } from '../../../src/relay/spec-only-candidate.ts'
+import type { GlobalCall } from '../../../../tenure/src/multicluster/protocol/request-codec.ts'
 import type { Codec, Version } from './codec.ts'
 import { clusterNames, election, type Answer, type Claimed } from './scene.ts'
 
-/** Every field is named. */
+/** Requires that every field of a type is named. */
 export type All<T> = { [K in keyof T]-?: unknown }
 
 const nothing = {}
@@ -24,7 +24,7 @@ export class StoreFields {
     return this.#known(this.#records, record, () => this.#newRecord(record))
   }
 
-  /** Most records of a scene are the same. */
+  /** Encodes a record as an index if it occurred before, because most records of a model state are the same. */
   #known<T extends Version>(known: T[], wanted: T, make: () => T): T {
     const isWanted = ({ version, released }: T) => version === wanted.version && released === wanted.released
     const at = this.#codec.small(known.findIndex(isWanted) + 1)
@@ -45,13 +45,14 @@ export class StoreFields {
       leaseDurationMs: this.#codec.number(record.leaseDurationMs),
       released: codec.flag(record.released),
       version: codec.version(record.version),
-      // For people, or the same for all.
+      // These fields are for display only, or are the same in all records.
       acquiredAt: 0,
       renewedAt: 0,
       metadata: nothing,
-      carry: '',
-      mark: '',
-      ranOut: undefined,
+      checkpoint: '',
+      writeId: '',
+      successor: undefined,
+      expired: undefined,
     } satisfies All<LeaseRecord>
   }
 
@@ -71,20 +72,20 @@ export class StoreFields {
       renewedAt: 0,
       released: codec.flag(record.released),
       metadata: '{}',
-      carry: '',
+      checkpoint: '',
       version: codec.version(record.version),
-      mark: '',
+      writeId: '',
     } satisfies All<RelayedRecord>
   }
 
-  step(step: Step): Step {
+  step(step: ServingStep): ServingStep {
     const codec = this.#codec
     return {
       call: this.call(step.call),
       sentAtMs: codec.moment(step.sentAtMs),
       sentAtBootMs: codec.bootMoment(step.sentAtBootMs),
       version: codec.maybe(step.version, (version) => codec.name(version)),
-    } satisfies All<Step>
+    } satisfies All<ServingStep>
   }
 
   call(call: GlobalCall): GlobalCall {
@@ -106,7 +107,7 @@ export class StoreFields {
       afterTerm: codec.term(claim.afterTerm),
       ...(expiredVersion !== undefined && { expiredVersion }),
       metadata: {},
-      mark: '',
+      writeId: '',
     } satisfies All<Omit<AcquireClaim, 'expiredVersion'>>
   }
 
@@ -119,8 +120,9 @@ export class StoreFields {
       term: codec.term(claim.term),
       version: codec.name(claim.version),
       leaseDurationMs: this.#codec.number(claim.leaseDurationMs),
-      mark: '',
-    } satisfies All<Omit<HeldClaim, 'carry'>>
+      successor: undefined,
+      writeId: '',
+    } satisfies All<Omit<HeldClaim, 'checkpoint'>>
   }
 
   answer(answer: Answer): Answer {

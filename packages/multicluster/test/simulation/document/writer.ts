@@ -1,13 +1,14 @@
+import { versionOf } from '../../../../testing/src/simulation/explore/fields.ts'
 import { originOf } from './attempts.ts'
 import { never, tables, zero, type Codec } from './codec.ts'
 import { clusterNames, tickMs } from './scene.ts'
 
 const mostBytes = 4_096
 const { words, numbers } = tables
-/** Ranks: 0 is for terms, the others for the generations of each cluster. */
+/** The index of the ranks of terms. The other ranks are those of the generations of each cluster. */
 const termRanks = 0
 
-/** Numbers of which it counts which is higher, and up to a distance by how much. 0 stays what it is. */
+/** Numbers that are encoded by their order and by the distance between neighbors, up to a limit. 0 stays 0. */
 class Ranked {
   readonly #furthest: number
   readonly #values: number[] = []
@@ -42,14 +43,14 @@ class Ranked {
   }
 }
 
-/** Writes, over and over again into the same place. */
+/** Encodes model states, always into the same buffer. */
 export class Writer implements Codec {
   readonly #longestAgeMs: number
   readonly #bytes = new Uint8Array(mostBytes)
   readonly #names = new Map<string, number>()
   readonly #versions = new Set<string>()
   readonly #ranked = [new Ranked(2), ...clusterNames.map(() => new Ranked(1))]
-  /** So much later, on the clock that stands still while the machine sleeps, and on the other. */
+  /** How much time has passed, on the clock that stops while the machine sleeps, and on the other one. */
   #passedMs = 0
   #bootPassedMs = 0
   #length = 0
@@ -67,7 +68,7 @@ export class Writer implements Codec {
   }
 
   end(): Uint8Array {
-    if (this.#length > mostBytes) throw new RangeError('A scene takes too many bytes.')
+    if (this.#length > mostBytes) throw new RangeError('A model state takes too many bytes.')
     for (const ranked of this.#ranked) ranked.put(this.#bytes)
     return this.#bytes.subarray(0, this.#length)
   }
@@ -76,8 +77,8 @@ export class Writer implements Codec {
     this.#passedMs = life === 'asleep' ? 0 : this.#bootPassedMs
   }
 
-  matchable<T extends { readonly version: string }>(past: readonly T[]): readonly T[] {
-    return past.filter(({ version }) => this.#versions.has(version))
+  matchable<T extends { readonly key: string }>(past: readonly T[]): readonly T[] {
+    return past.filter(({ key }) => this.#versions.has(versionOf(key)))
   }
 
   intern<T>(record: T): T {
@@ -115,6 +116,13 @@ export class Writer implements Codec {
   version(name: string): string {
     this.#versions.add(name)
     return this.name(name)
+  }
+
+  sight(key: string): string {
+    const version = versionOf(key)
+    this.name(version)
+    this.flag(version !== key)
+    return key
   }
 
   term(term: number): number {

@@ -1,10 +1,10 @@
-/** A candidate as go/multiclusterlease/campaign.go has it, with the timing of client-go. */
+/** A model of a candidate as go/multiclusterlease/campaign.go implements it, with the timing of client-go. */
 import type { Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 import { withAt, type Candidate, type Request, type Scene, type Setup, type Waits } from './scene.ts'
 
 const election = 'e'
 
-/** It sends its next request: it renews what it has, or asks for it. */
+/** Sends the candidate's next request: a renewal if it has a grant, otherwise an acquire. */
 export function sends(scene: Scene, who: number, setup: Setup): Scene {
   const candidate = scene.candidates[who] as Candidate
   const id = `n${scene.names + 1}`
@@ -12,7 +12,7 @@ export function sends(scene: Scene, who: number, setup: Setup): Scene {
   const { grant, highestTerm } = candidate
   const leaseDurationMs =
     setup.leaseTicks + (setup.mistake === 'take the lease for one duration without the bound' ? 0 : setup.boundTicks)
-  const common = { election, holder: holderOf(who, setup), leaseDurationMs, mark: id }
+  const common = { election, holder: holderOf(who, setup), leaseDurationMs, writeId: id }
   if (grant) {
     const claim = { verb: 'renew' as const, of: { ...common, ...grant } }
     return sent(
@@ -22,7 +22,7 @@ export function sends(scene: Scene, who: number, setup: Setup): Scene {
       { who, id, claim },
     )
   }
-  // Another candidate has led since: the attempt is given up.
+  // Another candidate has led since, so this attempt is abandoned.
   const kept = candidate.pending?.afterTerm === highestTerm ? candidate.pending : undefined
   const isFirst = kept === undefined || kept.isReleased === true
   const pending = { id: kept?.id ?? `n${names}`, afterTerm: highestTerm }
@@ -35,19 +35,19 @@ function sent(scene: Scene, who: number, candidate: Candidate, request: Request)
   return { ...scene, candidates: withAt(scene.candidates, who, candidate), requests: [...scene.requests, request] }
 }
 
-/** client-go stops: the belief ends, then the lease is released, and the attempt is not used again. */
+/** client-go stops: the belief ends, then the lease is released, and its attempt is not used again. */
 export function releases(scene: Scene, who: number, setup: Setup): Scene {
   const candidate = scene.candidates[who] as Candidate
   const { grant } = candidate
   if (!grant) return scene
   const id = `n${scene.names + 1}`
-  const of = { election, holder: holderOf(who, setup), leaseDurationMs: setup.leaseTicks, mark: id, ...grant }
+  const of = { election, holder: holderOf(who, setup), leaseDurationMs: setup.leaseTicks, writeId: id, ...grant }
   const isKept = setup.mistake === 'keep the attempt after a release'
   const after: Candidate = {
     ...candidate,
     term: 0,
     grant: undefined,
-    // The mistake asks with it as if it were a new one.
+    // A lock with this mistake uses the attempt as if it were a new one.
     pending: isKept ? { id: grant.attempt, afterTerm: candidate.highestTerm, isReleased: true } : undefined,
     waits: { id, verb: 'release', sentTicks: 0, isFirst: true },
   }
@@ -58,12 +58,12 @@ export function holderOf(who: number, { candidates }: Setup): string {
   return `${['east', 'west'][candidates[who] ?? 0]}/${'abc'[who]}`
 }
 
-/** No answer came: the outcome is unknown. */
+/** Handles a request without an answer. Its outcome is unknown. */
 export function givesUp(candidate: Candidate, { retryTicks }: Setup): Candidate {
   return { ...candidate, waits: undefined, nextTicks: retryTicks }
 }
 
-/** It takes the answer that is there. */
+/** Processes the answer that has arrived. */
 export function takes(scene: Scene, who: number, setup: Setup): Scene {
   const candidate = scene.candidates[who] as Candidate
   const waits = candidate.waits as Waits & { answer: Outcome }
@@ -88,7 +88,7 @@ function answered(candidate: Candidate, waits: Waits, answer: Outcome, verb: Wai
   if (answer.ok) return counted(granted(known, answer.record), waits, true, setup)
   const held = candidate.grant
   const isOwn = record?.attempt === held?.attempt && record?.term === held?.term && !record?.released
-  // An earlier renewal was applied: its version is taken, and renewed at once.
+  // An earlier renewal was applied. The candidate adopts its version and renews at once.
   if (isOwn && record) {
     return counted(granted(known, record), waits, mistake === 'count a refusal that shows its own lease', setup)
   }
@@ -99,7 +99,7 @@ function granted(candidate: Candidate, { attempt, term, version }: NonNullable<O
   return { ...candidate, grant: { attempt, term, version } }
 }
 
-/** In time it counts from now, as client-go has it. Otherwise it is renewed at once. */
+/** If the answer came in time, the lease counts from now, as in client-go. Otherwise the candidate renews at once. */
 function counted(candidate: Candidate, { sentTicks }: Waits, mayCount: boolean, setup: Setup): Candidate {
   const isInTime = -sentTicks <= setup.boundTicks || setup.mistake === 'ignore the bound'
   if (!mayCount || !isInTime) return { ...candidate, nextTicks: 0 }

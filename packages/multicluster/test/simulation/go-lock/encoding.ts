@@ -1,7 +1,9 @@
-/** A scene as bytes, in which names, terms and times that mean the same are the same. */
+/**
+ * Encodes a model state as bytes, so that names, terms, and times with the same meaning are encoded in the same way.
+ */
 import type { Scene, Setup } from './scene.ts'
 
-/** Names of requests, attempts and versions are all of this form, and nothing else is. */
+/** The format of the names of requests, attempts, and versions. No other text has this format. */
 const name = /^n\d+$/
 
 export function writeScene(scene: Scene, setup: Setup): Uint8Array {
@@ -33,7 +35,7 @@ export function readScene(bytes: Uint8Array, offset: number): Scene {
   return { ...(JSON.parse(text) as Scene), names: size }
 }
 
-/** Without what decides nothing any more. */
+/** Drops everything that no decision will ever read again. */
 function canonical(scene: Scene, { leaseTicks }: Setup): Scene {
   return {
     ...scene,
@@ -46,7 +48,7 @@ function canonical(scene: Scene, { leaseTicks }: Setup): Scene {
   }
 }
 
-/** Below which no term matters: all are counted from it. */
+/** Returns the term below which no term matters. All terms are encoded relative to it. */
 function lowestTerm(scene: Scene): number {
   const terms = [scene.highestTerm, scene.record?.term ?? 0, scene.believed.term]
   for (const { term, highestTerm, grant, pending } of scene.candidates) {

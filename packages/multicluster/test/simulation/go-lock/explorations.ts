@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { exploreLock, type LockOptions, type LockReport } from './index.ts'
 import type { LockMistake } from './scene.ts'
 
-/** What is covered completely, and by which command. */
+/** An exploration that must be complete, and the command that runs it. */
 interface LockExploration {
   readonly name: string
   readonly by: 'npm test' | 'npm run test:all'
@@ -19,9 +19,13 @@ export const lockExplorations: readonly LockExploration[] = [
     by: 'npm test',
     options: { faults: ['crash', 'stop'] },
   },
-  { name: 'the same; candidates that stall', by: all, options: { faults: ['stall'] } },
   {
-    name: 'the same; requests and answers that are late, lost or doubled',
+    name: 'two candidates in one cluster and one in another; candidates that stall',
+    by: all,
+    options: { faults: ['stall'] },
+  },
+  {
+    name: 'two candidates in one cluster and one in another; late, lost, or duplicated requests and answers',
     by: all,
     options: { faults: ['late', 'lost', 'unheard', 'doubled'] },
   },
@@ -31,19 +35,19 @@ export const lockExplorations: readonly LockExploration[] = [
     options: { candidates: [0, 1], budget: 2, faults: ['late', 'unheard', 'doubled', 'stall', 'stop'] },
   },
   {
-    name: 'the same; a lease of 4 ticks and a bound of 2',
+    name: 'one candidate in each of two clusters; a lease of 4 ticks and a bound of 2',
     by: all,
     options: { candidates: [0, 1], leaseTicks: 4, boundTicks: 2, faults: ['late', 'unheard', 'stall', 'stop'] },
   },
 ]
 
-/** A mistake of a lock, and the circumstances in which it must be found. */
+/** A mistake of a lock, and the options with which the model checker must detect it. */
 export interface LockMutant {
   readonly name: LockMistake
   readonly in: Omit<LockOptions, 'states' | 'mistake'>
 }
 
-/** How many states may be known before a mistake must have been found. */
+/** The limit of states within which the model checker must detect a mistake. */
 export const lockMutantStates = 30_000
 
 export const lockMutants: readonly LockMutant[] = [
@@ -56,17 +60,23 @@ export const lockMutants: readonly LockMutant[] = [
 
 const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explanation/exploration.md'), 'utf8')
 
-/** Explores, which must be complete and silent, use each kind of fault, and give the row that the page shows. */
+/**
+ * Runs an exploration. It must be complete, find no violation, use each kind of fault, and match its row in the
+ * documentation.
+ */
 export async function expectLockCovered(exploration: LockExploration): Promise<void> {
   const report = await exploreLock(exploration.options)
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
   expect(report.complete).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...exploration.options.faults].toSorted())
   const row = rowOf(exploration, report)
-  expect(page.split('\n').includes(row), `the page must have: ${row}`).toBe(true)
+  expect(page.split('\n').includes(row), `the page must contain: ${row}`).toBe(true)
 }
 
-/** Explores a lock with a mistake until a rule is broken, which it must be, and the real one, which breaks none. */
+/**
+ * Explores a lock with a mistake until it breaks a rule, and fails if it never does. The real lock must break no rule
+ * with the same options.
+ */
 export async function expectLockMistakeFound({ name, in: options }: LockMutant): Promise<void> {
   const bounded = { ...options, states: lockMutantStates }
   const { violation, states } = await exploreLock({ ...bounded, mistake: name })

@@ -1,10 +1,10 @@
 /**
- * Explores candidates with the Go lock: every order of requests, answers and time, with at most so many faults, for
- * unlimited time. The store has the real rules of stores.
+ * Explores candidates with the Go lock: every order of requests, answers, and time, with a bounded number of faults,
+ * for unlimited time. The store uses the real rules of stores.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import type { LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
-import { search, type SearchResult, type World } from '../../../../tenure/src/simulation/explore/search.ts'
+import { search, type SearchResult, type SearchedModel } from '../../../../testing/src/simulation/explore/search.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew } from '../../../../tenure/src/store-kit/rules.ts'
 import { givesUp, releases, sends, takes } from './candidate.ts'
 import { readScene, writeScene } from './encoding.ts'
@@ -20,20 +20,23 @@ import {
   type Setup,
 } from './scene.ts'
 
-/** What to explore. */
+/** The options of an exploration. */
 export interface LockOptions extends Partial<Omit<Setup, 'faults'>> {
   readonly faults: readonly LockFault[]
-  /** Ends the search when there are more. Default: no bound. */
+  /** Ends the search after this many states. Default: no limit. */
   readonly states?: number
 }
 
 export interface LockReport extends SearchResult {
   readonly counts: { grants: number; handovers: number; faults: Partial<Record<LockFault, number>> }
-  /** What led to the violation, in words. */
+  /** The steps that led to the violation, described in words. */
   readonly story: readonly string[]
 }
 
-/** Two candidates in one cluster and one in another, and the shortest lease and bound with a tick between them. */
+/**
+ * Returns a setup. By default, it has two candidates in one cluster and one in another, and the shortest lease and
+ * bound with a tick between them.
+ */
 export function setupOf({ faults, ...options }: LockOptions): Setup {
   return {
     leaseTicks: 2,
@@ -59,7 +62,7 @@ const tick = 'a tick'
 export async function exploreLock(options: LockOptions): Promise<LockReport> {
   const setup = setupOf(options)
   const counts: LockReport['counts'] = { grants: 0, handovers: 0, faults: {} }
-  const world: World<Scene> = {
+  const world: SearchedModel<Scene> = {
     first: firstScene(setup),
     write: (scene) => writeScene(scene, setup),
     read: (bytes, offset) => readScene(bytes, offset),
@@ -75,7 +78,7 @@ export async function exploreLock(options: LockOptions): Promise<LockReport> {
   return { ...found, counts, story: found.violation ? retrace(setup, found.violation.trace) : [] }
 }
 
-/** All that can happen, and that time goes on if nothing has to happen before. */
+/** Returns all possible moves. Time advances only if nothing has to happen first. */
 function movesOf(scene: Scene, setup: Setup): Move[] {
   if (scene.dawn) return dawnMoves(scene, setup)
   const moves: Move[] = []
@@ -90,9 +93,9 @@ function movesOf(scene: Scene, setup: Setup): Move[] {
     const put = (after: Candidate, of = scene): Scene => ({ ...of, candidates: withAt(of.candidates, who, after) })
     const { waits } = candidate
     if (waits?.answer) add(`${name} takes its answer`, true, () => takes(scene, who, setup))
-    // A timer and an answer may come in either order.
+    // A timer and an answer may arrive in either order.
     if (waits && -waits.sentTicks >= setup.boundTicks)
-      add(`${name} waits no longer`, !waits.answer, () => put(givesUp(candidate, setup)))
+      add(`${name} no longer waits`, !waits.answer, () => put(givesUp(candidate, setup)))
     if (!waits && candidate.nextTicks <= 0) add(`${name} asks`, true, () => sends(scene, who, setup))
     if (waits?.answer) fault('stall', `${name} stalls`, () => put({ ...candidate, life: 'stalled' }))
     fault('crash', `${name} crashes`, () => put(down, { ...scene, late: scene.late }))
@@ -102,10 +105,10 @@ function movesOf(scene: Scene, setup: Setup): Move[] {
     const rest = { ...scene, requests: scene.requests.filter((_, index) => index !== at) }
     const what = `the ${request.claim.verb} of ${'abc'[request.who]}`
     add(`${what} is answered`, true, () => carryOut(rest, request, true))
-    fault('late', `${what} takes its time`, () => ({ ...rest, late: [...rest.late, request] }))
+    fault('late', `${what} is delayed`, () => ({ ...rest, late: [...rest.late, request] }))
     fault('lost', `${what} is lost`, () => rest)
     fault('unheard', `the answer to ${what} is lost`, () => carryOut(rest, request, false))
-    fault('doubled', `${what} is answered, and comes again`, () => ({
+    fault('doubled', `${what} is answered, and arrives once more later`, () => ({
       ...carryOut(rest, request, true),
       late: [...rest.late, request],
     }))
@@ -122,7 +125,7 @@ function dawnMoves(scene: Scene, setup: Setup): Move[] {
   const moves: Move[] = [{ what: 'the day begins', isUrgent: true, run: () => ({ ...scene, dawn: false }) }]
   for (const [who, candidate] of scene.candidates.entries()) {
     if (candidate.life === 'running') continue
-    // Candidates of one cluster are alike before anything happened.
+    // Candidates of one cluster are interchangeable before the first request.
     const isTwin = who > 0 && setup.candidates[who - 1] === setup.candidates[who] && scene.names === 0
     if (isTwin && scene.candidates[who - 1]?.life === 'down') continue
     const candidates = withAt(scene.candidates, who, { ...candidate, life: 'running' as const })
@@ -146,7 +149,7 @@ function later(scene: Scene): Scene {
   }
 }
 
-/** The store carries a request out. A relay that watched the version from the beginning names it once it has expired. */
+/** Carries out a request. A relay that has watched the version from the beginning names it once it has expired. */
 function carryOut(scene: Scene, { who, id, claim }: Request, isHeard: boolean): Scene {
   const { record, highestTerm, writtenTicks } = scene
   const current = { record, highestTerm, remainingMs: undefined }
@@ -179,8 +182,9 @@ function violationOf(before: Scene, after: Scene, setup: Setup): string | undefi
   if (leaders.length > 1) return `I1: ${leaders.map(({ who }) => 'abc'[who]).join(' and ')} lead at the same time`
   const [leader] = leaders
   if (!leader) return undefined
-  if (leader.term < before.believed.term) return 'I3: a term is lower than one before it'
-  if (leader.term === before.believed.term && leader.who !== before.believed.who) return 'I3: two led in one term'
+  if (leader.term < before.believed.term) return 'I3: a term is lower than an earlier one'
+  if (leader.term === before.believed.term && leader.who !== before.believed.who)
+    return 'I3: two candidates led in one term'
   return undefined
 }
 

@@ -1,18 +1,18 @@
 /**
- * What is explored: candidates with the Go lock, their requests on the way to the global store, and the store. Data only.
- * All times are in ticks, relative to now. Relays are only the time that a request and its answer take: nothing that a
- * candidate believes depends on what a relay remembers, and no relay can watch a version for longer than it exists.
+ * The model state: candidates with the Go lock, their requests to the global store, and the store. Data only. All times
+ * are in ticks, relative to now. Relays are modeled only by the time that a request and its answer take, because no
+ * belief of a candidate depends on what a relay remembers, and no relay can watch a version for longer than it exists.
  */
 import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../tenure/src/engine/lease-store.ts'
 
-/** What may go wrong. */
+/** The faults that may occur. */
 export const lockFaults = ['late', 'lost', 'unheard', 'doubled', 'stall', 'crash', 'stop'] as const
 
 /**
- * - `late`: a request takes any time, and its candidate may give it up meanwhile.
+ * - `late`: a request may take any time, and its candidate may give up meanwhile.
  * - `lost`: a request never arrives.
- * - `unheard`: a request is carried out, and its candidate hears nothing.
- * - `doubled`: a request is carried out twice, the second time at any time.
+ * - `unheard`: a request is carried out, but its candidate gets no answer.
+ * - `doubled`: a request is carried out twice, the second time at any later time.
  * - `stop`: a leader releases its lease, and campaigns again.
  */
 export type LockFault = (typeof lockFaults)[number]
@@ -25,9 +25,9 @@ export type LockMistake =
   | 'count a refusal that shows its own lease'
   | 'take the lease for one duration without the bound'
 
-/** What does not change. */
+/** The constant parameters. */
 export interface Setup {
-  /** As client-go has it. It believes for this long after a confirmation. */
+  /** The lease duration of client-go. A candidate believes for this long after a confirmation. */
   readonly leaseTicks: number
   readonly boundTicks: number
   readonly retryTicks: number
@@ -38,7 +38,7 @@ export interface Setup {
   readonly mistake: LockMistake | undefined
 }
 
-/** One request. */
+/** A request from a candidate. */
 export interface Request {
   readonly who: number
   readonly id: string
@@ -52,7 +52,7 @@ export interface Waits {
   readonly id: string
   readonly verb: 'acquire' | 'renew' | 'release'
   readonly sentTicks: number
-  /** The attempt was sent for the first time. */
+  /** Whether the attempt was sent for the first time. */
   readonly isFirst: boolean
   readonly answer?: Outcome | undefined
 }
@@ -65,15 +65,17 @@ export interface Candidate {
     | {
         readonly id: string
         readonly afterTerm: number
-        /** It was released: only a lock with that mistake keeps it. */
+        /**
+         * Whether the attempt's lease was released. Only a lock with the corresponding mistake keeps such an attempt.
+         */
         readonly isReleased?: boolean
       }
     | undefined
   readonly grant?: { readonly attempt: string; readonly term: number; readonly version: string } | undefined
   readonly highestTerm: number
-  /** The term that client-go believes in. 0: none. */
+  /** The term that client-go believes in, or 0 if it does not lead. */
   readonly term: number
-  /** When Update returned. */
+  /** When client-go's Update returned. */
   readonly returnedTicks: number
 }
 
@@ -83,13 +85,13 @@ export interface Scene {
   /** When the newest version was written. */
   readonly writtenTicks: number
   readonly candidates: readonly Candidate[]
-  /** Requests that are to be carried out at once, and such that may come at any time. */
+  /** Requests that are carried out in this tick, and requests that may arrive at any time. */
   readonly requests: readonly Request[]
   readonly late: readonly Request[]
   readonly budget: number
-  /** Processes begin, and go on, only before anything else of a tick. */
+  /** Whether nothing has happened in this tick so far. Processes start and continue only at this point. */
   readonly dawn: boolean
-  /** Whose each term was that somebody believed in; only the highest. */
+  /** The highest term that any candidate believed in, and that candidate. */
   readonly believed: { readonly term: number; readonly who: number }
   readonly names: number
 }
@@ -111,7 +113,7 @@ export function firstScene({ candidates, budget }: Setup): Scene {
   }
 }
 
-/** client-go's retry period and deadline together may be as long as the lease, and are here. */
+/** client-go's retry period and deadline together may be as long as the lease, and they are in this model. */
 export function believes({ life, term, returnedTicks }: Candidate, { leaseTicks }: Setup): boolean {
   return life !== 'down' && term > 0 && returnedTicks + leaseTicks > 0
 }

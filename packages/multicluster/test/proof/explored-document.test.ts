@@ -1,6 +1,0 @@
-import { test } from 'vitest'
-import { documentExplorations, expectDocumentCovered } from '../simulation/document/explorations.ts'
-
-const own = documentExplorations.filter(({ by }) => by === 'npm run test:all')
-
-test.each(own)('every behaviour is sound: $name', { timeout: 900_000 }, expectDocumentCovered)

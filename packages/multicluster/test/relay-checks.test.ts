@@ -1,7 +1,0 @@
-import { describe, test } from 'vitest'
-import { Relay } from '../src/relay.ts'
-import { relayChecks } from './relay-checks.ts'
-
-describe('the relay', () => {
-  for (const [name, check] of Object.entries(relayChecks)) test(name, () => check({ Relay }))
-})
