@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Client takes part in the elections of one service. It is safe for concurrent use, also for several groups at a time.
+// Client takes part in the elections of one service. It is safe for concurrent use, even for several groups at a time.
 type Client struct {
 	service *service
 	options Options
-	// Names this start of the program.
+	// Identifies this start of the program.
 	instance string
-	// Without a sign of life for that long, an event stream is dead. The service sends one every 15 s.
+	// An event stream that receives nothing for this long is dead. The service sends a comment every 15 s.
 	silence time.Duration
 }
 
@@ -31,33 +31,33 @@ func New(url string, options Options) (*Client, error) {
 	return &Client{service: service, options: options, instance: newID(), silence: 40 * time.Second}, nil
 }
 
-// Close closes idle connections. Calls that are in flight are not affected; their context ends them. The connections of
-// [Options.HTTPClient] are left to their owner.
+// Close closes idle connections. Calls in flight are not affected. Their context ends them. Close does not close the
+// connections of [Options.HTTPClient].
 func (c *Client) Close() {
 	if c.options.HTTPClient == nil {
 		c.service.http.CloseIdleConnections()
 	}
 }
 
-// Leader describes who leads a group, as the service sees it. That may have changed by the time it is read.
+// Leader describes the leader of a group, as the service saw it when it answered. It may have changed since.
 type Leader struct {
 	// NodeID names the node that leads.
 	NodeID string
-	// Term is the fencing token of its leadership.
+	// Term is the fencing token of this leadership.
 	Term int64
-	// Remaining is what was left of the lease on the service's clock when it answered.
+	// Remaining is the time left on the lease, on the service's clock, when the service answered.
 	Remaining time.Duration
 	// LeaseTTL is the duration of the lease.
 	LeaseTTL time.Duration
-	// AcquiredAt is when it became leader, on the service's wall clock: for people.
+	// AcquiredAt is when the node became leader, on the service's wall clock. For display only.
 	AcquiredAt time.Time
-	// Metadata is what the leader says about itself.
+	// Metadata is the leader's metadata.
 	Metadata map[string]any
 
 	attempt string
 }
 
-// Leader returns who leads the group; ok is false if nobody does. Each address is tried once.
+// Leader returns the leader of the group. ok is false if the group has none. Each address is tried once.
 func (c *Client) Leader(ctx context.Context, group string) (leader Leader, ok bool, err error) {
 	for range c.service.addresses {
 		var found *answer
@@ -87,7 +87,7 @@ func (l *leaderJSON) leader() (Leader, bool) {
 	}, true
 }
 
-// held is the body of a renewal and of a resignation. The attempt keeps a late one from touching another lease.
+// held is the body of a renewal and of a resignation. The attempt prevents a late request from changing another lease.
 type held struct {
 	NodeID     string `json:"node_id"`
 	Term       int64  `json:"term"`
@@ -96,7 +96,7 @@ type held struct {
 	ExtendByMs int64  `json:"extend_by_ms,omitempty"`
 }
 
-// renew returns until when the lease is held: a time of now().
+// renew returns the end of the lease, as a time of now().
 func (c *Client) renew(ctx context.Context, group string, term int64, attempt string) (time.Duration, error) {
 	sent := now()
 	body := held{c.options.NodeID, term, attempt, c.instance, c.options.LeaseTTL.Milliseconds()}
@@ -110,13 +110,13 @@ func (c *Client) renew(ctx context.Context, group string, term int64, attempt st
 	return c.endOf(sent, renewed.Leader), nil
 }
 
-// endOf counts from the moment of sending. The service may promise more than was asked, after a restart for example. That
-// is not counted on.
+// endOf counts from the moment of sending. The service may promise more than was requested, for example after a restart.
+// The client does not rely on that.
 func (c *Client) endOf(sent time.Duration, granted *leaderJSON) time.Duration {
 	return sent + min(c.options.LeaseTTL, milliseconds(granted.LeaseRemainingMs)) - c.options.Margin
 }
 
-// resign releases a lease, at most for the time of two calls. It is safe to repeat. If it fails, the lease expires.
+// resign releases a lease, within the time of two calls. It is safe to repeat. If it fails, the lease expires.
 func (c *Client) resign(ctx context.Context, group string, term int64, attempt string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.options.CallTimeout)
 	defer cancel()
@@ -133,21 +133,21 @@ func (c *Client) resign(ctx context.Context, group string, term int64, attempt s
 	}
 }
 
-// backoff doubles with each failure and is jittered, so that a fleet does not return all at once. A longer wait that the
-// service asks for is kept, up to the duration of a lease.
+// backoff doubles with each failure and is jittered, so that a fleet does not return all at once. It respects a longer
+// wait that the service requests, up to the duration of a lease.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	ttl := c.options.LeaseTTL
 	pause := min(ttl/2, ttl/30<<min(failures, 4))
 	return min(ttl, max(jittered(pause), retryAfter(err)))
 }
 
-// jittered returns a random duration between a half and all of it.
+// jittered returns a random duration from half of the given one to all of it.
 func jittered(duration time.Duration) time.Duration {
 	return duration/2 + rand.N(duration/2+1)
 }
 
 func (c *Client) log(ctx context.Context, action, group string, err error) {
-	// A call that the caller has broken off is not a failure.
+	// A call that the caller canceled is not a failure.
 	if !errors.Is(err, context.Canceled) {
 		c.options.Logger.WarnContext(ctx, "election: "+action+" failed", "group", group, "node", c.options.NodeID, "error", err)
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// elapsed makes a clock that never goes back, and that counts sleep, out of two clocks: a monotonic one that may stop
-// while the machine sleeps, and a wall clock that anyone may set. A wall clock that jumps ahead ends leases early. That
-// is safe. A wall clock that is set back changes nothing.
+// elapsed combines two clocks into one that never goes back and that counts sleep: a monotonic clock that may stop
+// while the machine sleeps, and a wall clock that anyone may set. A wall clock that jumps ahead ends leases early,
+// which is safe. A wall clock that is set back changes nothing.
 type elapsed struct {
 	mutex sync.Mutex
 	ahead time.Duration

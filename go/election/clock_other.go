@@ -11,6 +11,6 @@ var (
 
 func now() time.Duration {
 	at := time.Now()
-	// Round(0) removes the monotonic reading, so the second difference is one of the wall clock.
+	// Round(0) removes the monotonic reading, so the second difference uses the wall clock.
 	return clock.at(at.Sub(start), at.Round(0).Sub(start.Round(0)))
 }

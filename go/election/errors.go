@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Code is the stable code of an error of the service.
+// Code is the stable code of an error from the service.
 type Code string
 
 // The codes of the service. Its documentation says what to do about each.
 const (
-	// CodeNotLeader: this node and term do not lead, or no longer.
+	// CodeNotLeader: this node and term do not lead, or no longer lead.
 	CodeNotLeader Code = "NOT_LEADER"
 	// CodeConflict: another node leads, or a group exists with another definition.
 	CodeConflict Code = "CONFLICT"
-	// CodeInvalidTTL: the duration of the lease is outside of the group's policy.
+	// CodeInvalidTTL: the duration of the lease is outside the group's policy.
 	CodeInvalidTTL Code = "INVALID_TTL"
-	// CodeInvalidRequest: the request is malformed; Message says where.
+	// CodeInvalidRequest: the request is malformed. Message says where.
 	CodeInvalidRequest Code = "INVALID_REQUEST"
 	// CodeUnauthorized: the service does not know the caller (Status 401), or the caller lacks the right (Status 403).
 	CodeUnauthorized Code = "UNAUTHORIZED"
@@ -25,27 +25,27 @@ const (
 	CodeNotFound Code = "NOT_FOUND"
 	// CodeTooLarge: the request is too large.
 	CodeTooLarge Code = "TOO_LARGE"
-	// CodeRateLimited: a limit is reached; wait RetryAfter.
+	// CodeRateLimited: a limit is reached. Wait for RetryAfter.
 	CodeRateLimited Code = "RATE_LIMITED"
-	// CodeBackendUnavailable: the service cannot make anything durable now, or something else answered in its place.
+	// CodeBackendUnavailable: the service cannot make writes durable now, or another server answered in its place.
 	CodeBackendUnavailable Code = "BACKEND_UNAVAILABLE"
-	// CodeWrongCluster: the address leads to another service than before. Its leases and terms are not those of this
-	// client, so nothing of its answer counts.
+	// CodeWrongCluster: the address leads to a different service than before. Its leases and terms are unrelated to this
+	// client's, so the answer does not count.
 	CodeWrongCluster Code = "WRONG_CLUSTER"
 )
 
-// Error is an answer of the service that refuses a call. Use errors.As to get it. A call without a complete answer
-// fails with another error, and its outcome is unknown.
+// Error is a refusal by the service. Use errors.As to get it. A call without a complete answer fails with another
+// error, and its outcome is unknown.
 type Error struct {
-	// Code says what kind of refusal this is.
+	// Code is the kind of refusal.
 	Code Code
-	// Status is the HTTP status; 0 if nothing was sent.
+	// Status is the HTTP status, or 0 if nothing was sent.
 	Status int
-	// Message is for people.
+	// Message is a human-readable explanation.
 	Message string
-	// RetryAfter is how long the service asks to wait; 0 if it does not say.
+	// RetryAfter is how long the service asks the caller to wait, or 0 if it does not say.
 	RetryAfter time.Duration
-	// RequestID names the request in the log of the service.
+	// RequestID identifies the request in the log of the service.
 	RequestID string
 }
 
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 // ErrExpired is the cause of a leader's context that ended because no renewal was confirmed in time.
 var ErrExpired = errors.New("election: the lease expired: no renewal was confirmed in time")
 
-// isFinal says whether a campaign that was refused this way can never succeed.
+// isFinal reports whether a campaign that was refused in this way can never succeed.
 func isFinal(err error) bool {
 	var refused *Error
 	if !errors.As(err, &refused) {

@@ -16,7 +16,7 @@ func Example() {
 		panic(err)
 	}
 	defer client.Close()
-	// One process of many does this; the others wait until it ends or dies.
+	// One of many processes does this. The others wait until it ends or crashes.
 	err = client.Run(context.Background(), newName("payments"), func(ctx context.Context, lease *election.Lease) error {
 		for page := 1; page <= 2; page++ {
 			if !lease.Held() {
@@ -68,7 +68,7 @@ func ExampleClient_Run() {
 		panic(err)
 	}
 	defer client.Close()
-	// A real program ends this context by signal.NotifyContext.
+	// A real program would use signal.NotifyContext.
 	ctx, stop := context.WithCancel(context.Background())
 	err = client.Run(ctx, newName("reports"), func(ctx context.Context, lease *election.Lease) error {
 		fmt.Println("leads in term", lease.Term())
@@ -140,7 +140,7 @@ func ExampleLease_Remaining() {
 	}
 	defer client.Close()
 	_ = client.Run(context.Background(), newName("jobs"), func(_ context.Context, lease *election.Lease) error {
-		// Do not begin what cannot end in time.
+		// Do not start a step that cannot finish in time.
 		fmt.Println("time for a step of 10 s:", lease.Remaining() > 10*time.Second)
 		return nil
 	})
@@ -190,7 +190,7 @@ func ExampleClient_Watch() {
 		}
 		switch event.Type {
 		case election.EventGap:
-			// Some changes are unknown; the state follows.
+			// Some changes are unknown. The state follows.
 		case election.EventState:
 			fmt.Println("somebody leads:", event.Leader != nil)
 			close(begun)
@@ -212,12 +212,12 @@ func ExampleClient_Close() {
 	if err != nil {
 		panic(err)
 	}
-	// A client may be used again after that. It then opens connections again.
+	// The client may still be used. It then opens new connections.
 	client.Close()
 	// Output:
 }
 
-// A function of this kind can be tested without a service, by its context alone.
+// Work can be tested without a service: the test only needs to cancel its context.
 func ExampleWork() {
 	var work election.Work = func(ctx context.Context, _ *election.Lease) error {
 		<-ctx.Done()
@@ -234,7 +234,7 @@ func ExampleWork() {
 }
 
 func ExampleEvent() {
-	// Only a state and a new leader show a leader. After a gap, the state follows.
+	// Only EventState and EventLeaderChanged have a leader. EventState follows a gap.
 	follow := func(event election.Event) string {
 		if event.Leader == nil {
 			return "nobody"

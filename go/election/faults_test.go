@@ -19,14 +19,14 @@ import (
 	"github.com/tenure-js/tenure/go/election"
 )
 
-func TestACampaignWhoseAnswerWasLostIsTheSameCandidacyAgain(t *testing.T) {
+func TestACampaignWhoseAnswerWasLostIsRepeatedWithTheSameAttempt(t *testing.T) {
 	t.Parallel()
 	middle := startProxy(t, sharedService(t))
 	middle.setAnswer(func(number int, _ sent) bool { return number > 2 })
 	client := newClient(t, middle.url, election.Options{LeaseTTL: 20 * time.Second})
 	leads := run(t, client, group(t)).lead()
 	if leads.lease.Term() != 1 {
-		t.Errorf("it leads in term %d: the first grant was not found again", leads.lease.Term())
+		t.Errorf("the client leads in term %d, so it did not find its first grant", leads.lease.Term())
 	}
 	campaigns := middle.of("campaign")
 	if len(campaigns) != 3 {
@@ -34,7 +34,7 @@ func TestACampaignWhoseAnswerWasLostIsTheSameCandidacyAgain(t *testing.T) {
 	}
 	for _, campaign := range campaigns {
 		if campaign.Attempt == "" || campaign.Attempt != campaigns[0].Attempt || campaign.Start != campaigns[0].Start {
-			t.Errorf("another candidacy: %+v", campaign)
+			t.Errorf("a campaign of another candidacy: %+v", campaign)
 		}
 	}
 }
@@ -45,18 +45,18 @@ func TestALeaseCountsFromTheFirstCampaignWhoseAnswerWasLost(t *testing.T) {
 	const ttl = 6 * time.Second
 	middle.setAnswer(func(number int, _ sent) bool {
 		if number == 1 {
-			// From the first campaign, less than a half of the lease is left when the second is answered. From the second,
-			// more than a half is.
+			// When the second campaign is answered, less than half of the lease is left, counted from the first campaign, and
+			// more than half, counted from the second.
 			time.Sleep(ttl * 3 / 10)
 		}
 		return number > 1
 	})
 	leads := run(t, newClient(t, middle.url, election.Options{LeaseTTL: ttl}), group(t)).lead()
 	if len(middle.of("campaign")) < 2 || len(middle.of("renew")) == 0 {
-		t.Errorf("it works after %d campaigns without a renewal", len(middle.of("campaign")))
+		t.Errorf("the work started after %d campaigns, without a renewal", len(middle.of("campaign")))
 	}
 	if leads.lease.Term() != 1 {
-		t.Errorf("it leads in term %d", leads.lease.Term())
+		t.Errorf("the client leads in term %d", leads.lease.Term())
 	}
 }
 
@@ -72,7 +72,7 @@ func TestALateAnswerToACampaignProvesNothingWithoutARenewal(t *testing.T) {
 	})
 	run(t, newClient(t, middle.url, election.Options{LeaseTTL: ttl}), group(t)).lead()
 	if len(middle.of("renew")) == 0 {
-		t.Error("it works without a renewal")
+		t.Error("the work started without a renewal")
 	}
 }
 
@@ -81,20 +81,20 @@ func TestAPromptGrantNeedsNoRenewal(t *testing.T) {
 	middle := startProxy(t, sharedService(t))
 	run(t, newClient(t, middle.url, election.Options{LeaseTTL: calm}), group(t)).lead()
 	if renewals := len(middle.of("renew")); renewals != 0 {
-		t.Errorf("it works after %d renewals", renewals)
+		t.Errorf("the work started after %d renewals", renewals)
 	}
 }
 
-// expectEnd waits until the lease is not held anymore. It must not be held for longer than that after the last moment at
-// which a request was sent that was confirmed.
+// expectEnd waits until the lease is no longer held. The lease must end within ttl of lastSent, when the last confirmed
+// request was sent.
 func expectEnd(t *testing.T, leads leadership, lastSent time.Time, ttl time.Duration) {
 	t.Helper()
 	eventually(t, "the lease ends", func() bool {
-		// The clock is read first: the test may be paused before it looks at the lease.
+		// Read the clock first, because the test may be paused before it checks the lease.
 		at := time.Now()
 		held := leads.lease.Held()
 		if held && at.Sub(lastSent) > ttl {
-			t.Errorf("it is held after %v: %v is the lease", at.Sub(lastSent), ttl)
+			t.Errorf("the lease is held %v after the last confirmed request, but lasts only %v", at.Sub(lastSent), ttl)
 		}
 		return !held
 	})
@@ -114,10 +114,10 @@ func TestALeaderStopsInTimeIfAnswersToItsRenewalsComeLate(t *testing.T) {
 		}
 		return true
 	})
-	// The service extends the lease. The leader does not hear of it, and must not count on it.
+	// The service extends the lease, but the leader does not learn of it in time and must not rely on it.
 	expectEnd(t, leads, receive(t, "renewal", arrived), ttl)
 	if cause := context.Cause(leads.ctx); cause != election.ErrExpired {
-		t.Errorf("it ended with %v", cause)
+		t.Errorf("the context ended with %v", cause)
 	}
 	close(late)
 	if leads.lease.Held() {
@@ -141,10 +141,10 @@ func TestARenewalCountsFromTheMomentOfSending(t *testing.T) {
 	leads := run(t, newClient(t, middle.url, election.Options{LeaseTTL: ttl, CallTimeout: ttl / 2}), group(t)).lead()
 	before := len(middle.of("renew"))
 	eventually(t, "a renewal is confirmed", func() bool {
-		// The lease ends then or later. What it counts from was sent before the last request arrived.
+		// The lease ends at this time or later. It counts from a request that was sent before the last request arrived.
 		ends := time.Now().Add(leads.lease.Remaining())
 		if last := arrived.Load(); last != nil && ends.Sub(*last) > ttl {
-			t.Errorf("it ends %v after the last renewal arrived: %v is the lease", ends.Sub(*last), ttl)
+			t.Errorf("the lease ends %v after the last renewal arrived, but lasts only %v", ends.Sub(*last), ttl)
 		}
 		return t.Failed() || len(middle.of("renew")) >= before+2
 	})
@@ -161,7 +161,7 @@ func TestAStolenLeaseEndsWithTheRefusedRenewal(t *testing.T) {
 	receive(t, "end of leadership", leads.ctx.Done())
 	var refused *election.Error
 	if cause := context.Cause(leads.ctx); !errors.As(cause, &refused) || refused.Code != election.CodeNotLeader || refused.Status != http.StatusConflict {
-		t.Errorf("it ended with %v", cause)
+		t.Errorf("the context ended with %v", cause)
 	}
 	if leads.lease.Held() {
 		t.Error("the lease is still held")
@@ -219,7 +219,7 @@ func TestAPausedLeaderDoesNotWorkInItsOldTerm(t *testing.T) {
 			t.Fatal(line)
 		}
 		if at > began {
-			t.Errorf("it works %v after another node began to lead", time.Duration(at-began))
+			t.Errorf("the former leader works %v after another node began to lead", time.Duration(at-began))
 		}
 	}
 	if next.lease.Term() != 2 || !next.lease.Held() {
@@ -230,7 +230,7 @@ func TestAPausedLeaderDoesNotWorkInItsOldTerm(t *testing.T) {
 func TestALeaderOutlivesARestartOfTheServiceThatIsShorterThanItsLease(t *testing.T) {
 	t.Parallel()
 	service := startOwnService(t)
-	// The restart takes as long as the machine is busy.
+	// The lease is long, because a restart can be slow on a busy machine.
 	client := newClient(t, service.url(), election.Options{LeaseTTL: 30 * time.Second, CallTimeout: time.Second})
 	leads := run(t, client, "jobs").lead()
 	service.kill()
@@ -251,7 +251,7 @@ func TestALeaderStopsWithoutTheServiceAndLeadsAgainWhenItIsBack(t *testing.T) {
 	service.kill()
 	expectEnd(t, leads, time.Now(), ttl)
 	if cause := context.Cause(leads.ctx); cause != election.ErrExpired {
-		t.Errorf("it ended with %v", cause)
+		t.Errorf("the context ended with %v", cause)
 	}
 	service.start()
 	if again := candidate.lead(); again.lease.Term() <= leads.lease.Term() || !again.lease.Held() {
@@ -284,7 +284,7 @@ func TestACallThatFailsAtOneAddressIsRepeatedAtTheNext(t *testing.T) {
 	options := election.Options{LeaseTTL: 3 * time.Second, Replicas: []string{address}}
 	client := newClient(t, middle.url, options)
 	leads := run(t, client, group(t)).lead()
-	// From now on the first address answers nothing.
+	// From now on the first address does not answer.
 	middle.setAnswer(func(int, sent) bool { return false })
 	lost := len(middle.of("renew"))
 	eventually(t, "a renewal is lost", func() bool { return len(middle.of("renew")) > lost })
@@ -295,7 +295,7 @@ func TestACallThatFailsAtOneAddressIsRepeatedAtTheNext(t *testing.T) {
 	}
 }
 
-// Answers are lost and come late, leaders are stopped and resign, and nobody works in an old term when a newer one has
+// Answers are lost or late, and leaders are stopped or resign. Even so, no node works in an old term once a newer one has
 // begun.
 func TestALeaseIsNeverHeldWhenANewerTermHasBegun(t *testing.T) {
 	t.Parallel()
@@ -325,16 +325,16 @@ func TestALeaseIsNeverHeldWhenANewerTermHasBegun(t *testing.T) {
 			until := time.Now().Add(rand.N(4 * ttl))
 			for time.Now().Before(until) {
 				mutex.Lock()
-				// Looked at after the newest term was noted: both under one lock.
+				// Check the lease after recording the newest term, while holding the same lock.
 				if lease.Held() {
 					looks.Add(1)
 					if lease.Term() < newest {
-						t.Errorf("term %d is held, and %d has begun", lease.Term(), newest)
+						t.Errorf("term %d is still held after term %d has begun", lease.Term(), newest)
 					}
 					newest = max(newest, lease.Term())
 				}
 				mutex.Unlock()
-				// Some leaders do not listen to their context.
+				// This leader ignores its context.
 				time.Sleep(time.Millisecond)
 			}
 			return nil
@@ -347,7 +347,7 @@ func TestALeaseIsNeverHeldWhenANewerTermHasBegun(t *testing.T) {
 			}
 		}()
 	}
-	eventually(t, "it was seen often", func() bool { return changes.Load() >= 12 && lost.Load() >= 10 && looks.Load() >= 1_000 })
+	eventually(t, "enough changes and losses are observed", func() bool { return changes.Load() >= 12 && lost.Load() >= 10 && looks.Load() >= 1_000 })
 	stop()
 	nodes.Wait()
 }

@@ -13,26 +13,26 @@ func TestElapsedCountsSleepAndNeverGoesBack(t *testing.T) {
 	var clock elapsed
 	for _, step := range []struct{ monotonic, wall, expected time.Duration }{
 		{1, 1, 1},
-		// The machine slept for 9.
+		// The machine slept for 9 ns.
 		{2, 11, 11},
-		// The wall clock was set back, and then to where it was.
+		// The wall clock was set back, and then set right again.
 		{3, -50, 12},
 		{4, 13, 13},
-		// The wall clock was set ahead, and back again.
+		// The wall clock was set ahead, and then set right again.
 		{5, 1_000, 1_000},
 		{6, 15, 1_001},
 	} {
 		if got := clock.at(step.monotonic, step.wall); got != step.expected {
-			t.Errorf("%v instead of %v", got, step.expected)
+			t.Errorf("got %v, want %v", got, step.expected)
 		}
 	}
 }
 
-func TestNowCountsWhatPasses(t *testing.T) {
+func TestNowMeasuresElapsedTime(t *testing.T) {
 	before := now()
 	time.Sleep(10 * time.Millisecond)
 	if passed := now() - before; passed < 10*time.Millisecond {
-		t.Errorf("%v have passed", passed)
+		t.Errorf("the clock advanced by %v", passed)
 	}
 }
 
@@ -45,17 +45,17 @@ func TestALeaseThatHasEndedDoesNotBeginAgain(t *testing.T) {
 		lease := &Lease{ends: now() + time.Hour, cancel: cancel}
 		lease.extend(now() + 2*time.Hour)
 		if lease.Remaining() <= time.Hour {
-			t.Error("a lease that is held was not extended")
+			t.Error("a held lease was not extended")
 		}
 		over(lease)
 		lease.extend(now() + 2*time.Hour)
 		if lease.Held() || lease.Remaining() != 0 {
-			t.Errorf("%v are left", lease.Remaining())
+			t.Errorf("the lease has %v left", lease.Remaining())
 		}
 	}
 }
 
-func TestBackoffGrowsUpToAHalfAndKeepsWhatTheServiceAsksUpToTheLease(t *testing.T) {
+func TestBackoffGrowsToHalfALeaseAndHonorsRetryAfterUpToTheLease(t *testing.T) {
 	client, err := New("http://127.0.0.1", Options{LeaseTTL: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestBackoffGrowsUpToAHalfAndKeepsWhatTheServiceAsksUpToTheLease(t *testing.
 	}
 }
 
-func TestAStreamWithoutASignOfLifeIsOpenedAgain(t *testing.T) {
+func TestAStreamThatReceivesNothingIsReopened(t *testing.T) {
 	opened := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		writer.Header().Set("Content-Type", "text/event-stream")
@@ -101,6 +101,6 @@ func TestAStreamWithoutASignOfLifeIsOpenedAgain(t *testing.T) {
 		t.Error(event, err)
 	}
 	if ctx.Err() != context.Canceled {
-		t.Error("it was opened once only")
+		t.Error("the stream was opened only once")
 	}
 }

@@ -19,15 +19,17 @@ type Lease struct {
 	cancel context.CancelCauseFunc
 }
 
-// Term is the fencing token: it rises with every leader of the group and is never used twice. Pass it to what you write
-// to, and let that refuse lower terms.
+// Term returns the fencing token. It rises with every leader of the group and is never used twice. Send it with every
+// write, and let the resource refuse lower terms.
 func (l *Lease) Term() int64 { return l.term }
 
-// Held reads the clock at every call: no timer has to fire for it. So the first call after a pause is right already.
-// After the context of [Client.Run] ended, a lease is still held until the work has returned.
+// Held reports whether the lease is held now. It reads the clock at every call, so it is correct even in the first call
+// after a pause, before any timer has fired. After the context of [Client.Run] has ended, the lease is still held until
+// the work has returned.
 func (l *Lease) Held() bool { return l.Remaining() > 0 }
 
-// Remaining is how long the lease is held at least, even if no further renewal is confirmed; 0 if it is not held.
+// Remaining returns how long the lease is certainly held, even if no further renewal is confirmed. It returns 0 if the
+// lease is not held.
 func (l *Lease) Remaining() time.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -37,8 +39,8 @@ func (l *Lease) Remaining() time.Duration {
 	return max(0, l.ends-now())
 }
 
-// extend counts from the moment at which a request was sent, because its answer may have taken long. A lease that has
-// ended does not begin again: the work may have been stopped.
+// extend counts from the moment at which a request was sent, because its answer may have taken a long time. A lease
+// that has ended does not start again, because the work may have been stopped.
 func (l *Lease) extend(ends time.Duration) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -54,8 +56,8 @@ func (l *Lease) end(cause error) {
 	l.cancel(cause)
 }
 
-// expire ends the lease when its time is over, even while a renewal is in flight. Timers stop while the machine sleeps,
-// so it looks at the clock often.
+// expire ends the lease when its time is up, even while a renewal is in flight. Timers stop while the machine sleeps,
+// so it checks the clock often.
 func (l *Lease) expire(ctx context.Context) {
 	interval := min(time.Second, l.ttl/10)
 	for {

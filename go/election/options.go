@@ -17,45 +17,46 @@ import (
 
 // Options configures a [Client]. The zero value works on the machine of the service.
 type Options struct {
-	// NodeID names this candidate, as the service shows it. A token or a client certificate may require a certain name.
-	// Default: the host's name and the process id.
+	// NodeID is the name under which the service shows this candidate. A token or a client certificate may require a
+	// certain name. Default: the host's name and the process id.
 	NodeID string
 
-	// LeaseTTL is how long a lease lasts after its last renewal: how long the others wait after a crash. The service
-	// refuses durations outside of the group's policy with [CodeInvalidTTL]. Renewals are sent every third of it.
+	// LeaseTTL is how long a lease lasts after its last renewal, and so how long other nodes wait after a crash. The
+	// service refuses durations outside the group's policy with [CodeInvalidTTL]. Renewals are sent every third of it.
 	// Default: 15 s.
 	LeaseTTL time.Duration
 
-	// Margin is how long before the end of its lease a leader stops: for clocks that run at slightly different speeds,
-	// and for the time that the work takes to return. Default: a tenth of LeaseTTL.
+	// Margin is how long before the end of its lease a leader stops. It covers clocks that run at slightly different
+	// speeds, and the time that the work takes to return. Default: a tenth of LeaseTTL.
 	Margin time.Duration
 
 	// CallTimeout bounds each call. Default: a fifth of LeaseTTL.
 	CallTimeout time.Duration
 
 	// DrainTimeout is how long a lease is still renewed for work that has not returned after the context of
-	// [Client.Run] ended. The lease expires after that, and Run still waits for the work. Default: 30 s.
+	// [Client.Run] has ended. After that the lease expires, and Run still waits for the work. Default: 30 s.
 	DrainTimeout time.Duration
 
-	// Metadata is shown with the leader: an address, a zone, a version. At most 4,096 bytes of JSON.
+	// Metadata is published with the leader, such as an address, a zone or a version. At most 4,096 bytes of JSON.
 	Metadata map[string]any
 
 	// Replicas are further addresses of the same service. A call that fails at one address is repeated at the next.
 	Replicas []string
 
-	// Token is sent with each request. It is sent over TLS, or to this machine, and nowhere else.
+	// Token is sent with each request, but only over TLS or to this machine.
 	Token string
 
-	// TokenSource returns the token of each request, for tokens that are replaced before they expire. The context ends
+	// TokenSource returns the token for each request, for tokens that are replaced before they expire. Its context ends
 	// with the request.
 	TokenSource func(context.Context) (string, error)
 
-	// TLS configures connections: authorities to trust, a client certificate. Default: that of package crypto/tls.
+	// TLS configures connections, such as the authorities to trust and a client certificate. Default: the zero
+	// tls.Config.
 	TLS *tls.Config
 
-	// HTTPClient replaces the client, with its transport; TLS is not used then. Redirects are never followed. Its
-	// transport should not share one connection among requests, as HTTP/2 does: a connection that hangs would block
-	// every renewal.
+	// HTTPClient replaces the client and its transport. TLS is then not used. Redirects are never followed. The
+	// transport should not share one connection among requests, as HTTP/2 does, because a hanging connection would
+	// block every renewal.
 	HTTPClient *http.Client
 
 	// Logger gets a record for each failed call. Default: slog.Default().
@@ -129,7 +130,7 @@ func (o Options) httpClient() *http.Client {
 			TLSClientConfig: o.TLS,
 			IdleConnTimeout: 90 * time.Second,
 			// HTTP/1.1 closes the connection of a call that timed out, so the next try has a fresh one. HTTP/2 would
-			// send it over the same connection, however long that one hangs.
+			// send it over the same connection, no matter how long that one hangs.
 			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// sent is a request as it came by.
+// sent is a request that reached the proxy.
 type sent struct {
 	action  string
 	header  http.Header
@@ -23,7 +23,7 @@ type sent struct {
 	Term    int64  `json:"term"`
 }
 
-// proxy is a network between a client and the service that does what a test needs.
+// proxy is between a client and the service, and loses or delays messages as a test requires.
 type proxy struct {
 	url     string
 	forward *httputil.ReverseProxy
@@ -31,10 +31,10 @@ type proxy struct {
 	mutex    sync.Mutex
 	target   *url.URL
 	requests []sent
-	// Called for each answer to such a request, before it is passed on. If it returns false, the answer is lost: the
-	// service has carried the request out, and the connection breaks.
+	// Called for each answer before it is forwarded. If it returns false, the answer is lost: the service has carried out
+	// the request, but the connection breaks.
 	answer func(number int, request sent) bool
-	// Called for each request, before it is passed on.
+	// Called for each request before it is forwarded.
 	arrive func(request *http.Request)
 }
 
@@ -91,7 +91,7 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		p.forward.ServeHTTP(writer, request)
 		return
 	}
-	// The service carries the request out even if the client has gone.
+	// The service carries out the request even if the client is gone.
 	recorded := httptest.NewRecorder()
 	p.forward.ServeHTTP(recorded, request)
 	if !answer(number, seen) {

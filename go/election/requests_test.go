@@ -21,7 +21,7 @@ func expectCode(t *testing.T, err error, code election.Code) {
 	t.Helper()
 	var refused *election.Error
 	if !errors.As(err, &refused) || refused.Code != code {
-		t.Errorf("%v instead of %s", err, code)
+		t.Errorf("got %v, want %s", err, code)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestNewRefusesOptionsThatCannotBeSafe(t *testing.T) {
 		{"https://elections.example.com", election.Options{Token: "a", Replicas: []string{"http://b.example.com"}}, "without TLS"},
 	} {
 		if _, err := election.New(wrong.address, wrong.options); err == nil || !strings.Contains(err.Error(), wrong.says) {
-			t.Errorf("%v instead of %q", err, wrong.says)
+			t.Errorf("got %v, want %q", err, wrong.says)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestARefusalHasTheCodeOfTheService(t *testing.T) {
 	expectCode(t, newClient(t, address, election.Options{}).Run(context.Background(), "no/group", noWork), election.CodeInvalidRequest)
 }
 
-func TestAnAnswerThatIsNotOneOfTheServiceIsAnError(t *testing.T) {
+func TestAnAnswerThatDoesNotComeFromTheServiceIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	_, _, err := newClient(t, server.URL, election.Options{}).Leader(context.Background(), group(t))
@@ -86,7 +86,7 @@ func TestLeaderDescribesTheLeader(t *testing.T) {
 	}
 }
 
-func TestATokenIsAskedForBeforeEachRequest(t *testing.T) {
+func TestTheTokenSourceIsCalledForEachRequest(t *testing.T) {
 	middle := startProxy(t, sharedService(t))
 	count := 0
 	source := func(context.Context) (string, error) {
@@ -99,7 +99,7 @@ func TestATokenIsAskedForBeforeEachRequest(t *testing.T) {
 	}
 	for index, request := range middle.of("leader") {
 		if got, expected := request.header.Get("Authorization"), fmt.Sprintf("Bearer token-%d", index+1); got != expected {
-			t.Errorf("%q instead of %q", got, expected)
+			t.Errorf("got %q, want %q", got, expected)
 		}
 	}
 	failure := errors.New("the file is gone")
@@ -108,7 +108,7 @@ func TestATokenIsAskedForBeforeEachRequest(t *testing.T) {
 		t.Error(err)
 	}
 	if sent := len(middle.of("leader")); sent != 2 {
-		t.Errorf("%d requests, of which one has no token", sent)
+		t.Errorf("got %d requests, one of which has no token", sent)
 	}
 }
 

@@ -9,26 +9,26 @@ import (
 
 const longestWait = 10 * time.Second
 
-// Work is what only one node may do at a time. Its context is canceled when leadership ends, by [Options.Margin] before
-// another node can lead, or when the context of [Client.Run] ends. context.Cause of it is [ErrExpired], an [Error] with
-// [CodeNotLeader], or the cause of that other context. Work must return soon after that.
+// Work is work that only one node may do at a time. Its context is canceled when leadership ends, [Options.Margin]
+// before another node can lead, or when the context of [Client.Run] ends. Its context.Cause is [ErrExpired], an [Error]
+// with [CodeNotLeader], or the cause of the context of Run. Work must return soon after that.
 type Work func(ctx context.Context, lease *Lease) error
 
-// Run campaigns until this node leads the group, and then calls work, in the same goroutine. What follows depends on how
-// the work returns:
+// Run campaigns until this node leads the group, and then calls work, in the same goroutine. What happens next depends
+// on how the work returns:
 //
 //   - While it leads: Run resigns, so that the next node need not wait, and returns the work's error.
 //   - After the lease was lost: Run campaigns again, and the work is called again with the next lease.
-//   - After ctx ended: Run resigns and returns the cause of ctx, or the work's error if that is another one.
+//   - After ctx ended: Run resigns and returns the cause of ctx, or the work's error if that is a different one.
 //
 // The lease is renewed until the work has returned, and is never released before that. If the work panics, the lease is
 // left to expire.
 //
-// Without the service Run tries until ctx ends. It returns an [Error] if a campaign can never succeed: the codes
-// [CodeInvalidRequest], [CodeInvalidTTL], [CodeTooLarge] and [CodeWrongCluster].
+// While the service is unavailable, Run keeps trying until ctx ends. It returns an [Error] if a campaign can never
+// succeed: the codes [CodeInvalidRequest], [CodeInvalidTTL], [CodeTooLarge] and [CodeWrongCluster].
 //
-// After ctx ended and the work has returned, Run takes at most the time of a few calls to release the lease. No goroutine
-// is left when it returns.
+// After ctx has ended and the work has returned, Run takes at most the time of a few calls to release the lease. No
+// goroutine is left when it returns.
 func (c *Client) Run(ctx context.Context, group string, work Work) error {
 	for {
 		lease, err := c.campaign(ctx, group)
@@ -51,8 +51,8 @@ func (c *Client) Run(ctx context.Context, group string, work Work) error {
 	}
 }
 
-// candidacy is one try to become leader. The same attempt is sent until there is an answer, so that a lost grant is found
-// again.
+// candidacy is one try to become leader. It sends the same attempt until it gets an answer, so that it finds a grant
+// whose answer was lost.
 type candidacy struct {
 	NodeID     string         `json:"node_id"`
 	LeaseTTLMs int64          `json:"lease_ttl_ms"`
@@ -61,7 +61,7 @@ type candidacy struct {
 	Instance   string         `json:"instance_start_uuid"`
 	Metadata   map[string]any `json:"metadata,omitempty"`
 
-	// When it was sent first; 0 if not yet.
+	// When it was first sent, or 0 if it has not been sent yet.
 	sent time.Duration
 }
 
@@ -70,10 +70,10 @@ func (c *Client) newCandidacy() *candidacy {
 		Attempt: newID(), Instance: c.instance, Metadata: c.options.Metadata}
 }
 
-// wait is how long one campaign waits in line.
+// wait is how long one campaign waits in the queue.
 func (c *Client) wait() time.Duration { return min(c.options.LeaseTTL, longestWait) }
 
-// campaign waits in line until this node leads, with a lease of which at least a half is left.
+// campaign waits in the queue until this node leads with at least half of a lease left.
 func (c *Client) campaign(ctx context.Context, group string) (*Lease, error) {
 	claim := c.newCandidacy()
 	for failures := 0; ctx.Err() == nil; {
@@ -85,7 +85,7 @@ func (c *Client) campaign(ctx context.Context, group string) (*Lease, error) {
 		if err == nil && (!judged.IsLeader || judged.Leader == nil) {
 			failures = 0
 			claim = c.newCandidacy()
-			// A campaign that waited in line has waited already.
+			// A campaign that waited in the queue needs no further pause.
 			if now()-started < c.wait()/2 {
 				asked := max(c.options.LeaseTTL/30, milliseconds(judged.RetryAfterMs))
 				sleep(ctx, min(c.options.LeaseTTL, asked+jittered(asked/10)))
@@ -117,7 +117,8 @@ func (c *Client) campaign(ctx context.Context, group string) (*Lease, error) {
 }
 
 // begin returns when a granted lease ends, counted from the first time that this candidacy was sent. It may have waited
-// in line since, or its first answer was lost. If too little is left, the lease counts from a renewal instead.
+// in the queue since, or its first answer may have been lost. If too little is left, the lease counts from a renewal
+// instead.
 func (c *Client) begin(ctx context.Context, group string, claim *candidacy, granted *leaderJSON) (time.Duration, error) {
 	ends := c.endOf(claim.sent, granted)
 	if ends-now() >= c.options.LeaseTTL/2 {
@@ -126,8 +127,8 @@ func (c *Client) begin(ctx context.Context, group string, claim *candidacy, gran
 	return c.renew(ctx, group, granted.Term, claim.Attempt)
 }
 
-// abandon releases the lease of a candidacy that was broken off, if it was granted meanwhile. Without it, the others would
-// wait for a lease that nobody uses.
+// abandon releases the lease of a canceled candidacy, if it was granted in the meantime. Otherwise the other nodes
+// would wait for a lease that nobody uses.
 func (c *Client) abandon(ctx context.Context, group string, claim *candidacy) {
 	if claim.sent == 0 {
 		return
@@ -142,7 +143,7 @@ func (c *Client) abandon(ctx context.Context, group string, claim *candidacy) {
 func (c *Client) lead(ctx context.Context, lease *Lease, work Work) (wasHeld bool, err error) {
 	leading, cancel := context.WithCancelCause(ctx)
 	lease.cancel = cancel
-	// Not ended by ctx: the lease is renewed while the work returns.
+	// This context does not end with ctx, so that the lease is renewed until the work has returned.
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keepers sync.WaitGroup
 	finish := sync.OnceFunc(func() {
@@ -151,7 +152,7 @@ func (c *Client) lead(ctx context.Context, lease *Lease, work Work) (wasHeld boo
 		lease.end(context.Canceled)
 		keepers.Wait()
 	})
-	// In case of a panic, too.
+	// This also covers a panic.
 	defer finish()
 	keepers.Add(2)
 	go func() {
@@ -170,7 +171,7 @@ func (c *Client) lead(ctx context.Context, lease *Lease, work Work) (wasHeld boo
 	return wasHeld, err
 }
 
-// keep renews the lease until it is over, or until the work has had DrainTimeout to return after the end of run.
+// keep renews the lease until it has ended, or until the work has had DrainTimeout to return after run has ended.
 func (c *Client) keep(ctx, run context.Context, lease *Lease) {
 	var drained time.Duration
 	failures := 0

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Long, so that nobody loses its lease because the machine is busy.
+// Long enough that no node loses its lease on a busy machine.
 const calm = time.Minute
 
 func TestTheNextNodeLeadsAtOnceWhenTheLeaderEnds(t *testing.T) {
@@ -58,14 +58,14 @@ func TestAWaitingNodeEndsWithItsContext(t *testing.T) {
 	go func() {
 		result <- waiting.Run(ctx, group(t), func(context.Context, *election.Lease) error { return nil })
 	}()
-	eventually(t, "it waits in line", func() bool { return len(middle.of("campaign")) == 1 })
+	eventually(t, "the candidate waits in the queue", func() bool { return len(middle.of("campaign")) == 1 })
 	cancel(reason)
 	if err := receive(t, "the end of Run", result); err != reason {
 		t.Errorf("Run returned %v", err)
 	}
 }
 
-func TestALeaseThatWasGrantedWhileItsCampaignWasBrokenOffIsReleased(t *testing.T) {
+func TestALeaseThatWasGrantedToACanceledCampaignIsReleased(t *testing.T) {
 	address := sharedService(t)
 	middle := startProxy(t, address)
 	granted, cut := make(chan struct{}, 1), make(chan struct{})
@@ -106,9 +106,9 @@ func TestALeaseIsRenewedAndNotReleasedUntilTheWorkHasReturned(t *testing.T) {
 	}()
 	lease := receive(t, "leadership", leads)
 	stop()
-	// Enough for more than one lease.
+	// These renewals span more than one lease.
 	renewed := len(middle.of("renew"))
-	eventually(t, "it is renewed while the work returns", func() bool { return len(middle.of("renew")) >= renewed+4 })
+	eventually(t, "the lease is renewed until the work returns", func() bool { return len(middle.of("renew")) >= renewed+4 })
 	leader, ok, err := client.Leader(context.Background(), group(t))
 	if !ok || err != nil || leader.Term != lease.Term() || !lease.Held() || len(middle.of("resign")) != 0 {
 		t.Errorf("leader %+v, error %v, held %v, resigned %d times", leader, err, lease.Held(), len(middle.of("resign")))
@@ -139,7 +139,7 @@ func TestALeaseExpiresIfTheWorkDoesNotReturnInTime(t *testing.T) {
 	stop()
 	next := run(t, newClient(t, address, election.Options{NodeID: "b", LeaseTTL: calm}), group(t))
 	if term := next.lead().lease.Term(); term <= lease.Term() || lease.Held() {
-		t.Errorf("term %d after %d, which is held: %v", term, lease.Term(), lease.Held())
+		t.Errorf("got term %d after term %d, which is still held: %v", term, lease.Term(), lease.Held())
 	}
 	close(finish)
 	receive(t, "the end of Run", result)
@@ -163,13 +163,13 @@ func TestAPanicOfTheWorkLeavesTheLeaseToExpire(t *testing.T) {
 		t.Error("the lease is still held")
 	}
 	if leader, ok, err := client.Leader(context.Background(), group(t)); !ok || err != nil || leader.Term != lease.Term() {
-		t.Errorf("it was released: %+v, %v", leader, err)
+		t.Errorf("the lease was released: %+v, %v", leader, err)
 	}
 }
 
 func TestNoGoroutineIsLeft(t *testing.T) {
 	address := sharedService(t)
-	// Connections that were closed end their goroutines a moment later; it waits for them.
+	// VerifyNone waits for the goroutines of closed connections, which end a moment later.
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	leader, err := election.New(address, election.Options{NodeID: "a", LeaseTTL: calm})
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 
 var validGroup = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`)
 
-// service sends requests to one of its addresses, and goes on to the next one when that fails.
+// service sends requests to one of its addresses, and switches to the next one when a request fails.
 type service struct {
 	options   Options
 	http      *http.Client
@@ -56,8 +56,8 @@ type leaderJSON struct {
 	Attempt          string         `json:"attempt"`
 }
 
-// post sends a JSON body and returns the answer within the timeout. After any error but an [Error], nobody knows whether
-// the request was carried out.
+// post sends a JSON body and returns the answer within the timeout. After any error other than an [Error], the outcome
+// of the request is unknown.
 func (s *service) post(ctx context.Context, group, action string, timeout time.Duration, body any) (*answer, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *service) send(ctx context.Context, method, group, action string, header
 	}
 	response, err := s.http.Do(request)
 	if err != nil || response.StatusCode >= http.StatusInternalServerError {
-		// Only if no other call has moved on meanwhile.
+		// Switch only if no other call has switched in the meantime.
 		s.at.CompareAndSwap(at, at+1)
 	}
 	return response, err
@@ -121,7 +121,7 @@ func (s *service) authorize(ctx context.Context, request *http.Request) error {
 	return nil
 }
 
-// read takes an answer apart. What is not an answer of the service is an error with CodeBackendUnavailable.
+// read parses an answer. A response that does not come from the service is an error with CodeBackendUnavailable.
 func (s *service) read(response *http.Response) (*answer, error) {
 	var read answer
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
@@ -150,8 +150,8 @@ func (s *service) knownCluster() string {
 	return s.cluster
 }
 
-// checkCluster refuses an answer of another service than before. What answers in place of a service, a proxy for example,
-// names no cluster.
+// checkCluster refuses an answer from a service other than the first one. A response that does not come from a service,
+// such as a proxy's, names no cluster.
 func (s *service) checkCluster(response *http.Response) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -175,6 +175,6 @@ func retryHeader(response *http.Response) time.Duration {
 }
 
 func milliseconds(count float64) time.Duration {
-	// More would overflow. A lease is never that long.
+	// A longer duration would overflow. A lease is never that long.
 	return time.Duration(min(max(count, 0), 1e12) * float64(time.Millisecond))
 }

@@ -25,14 +25,15 @@ import (
 )
 
 const (
-	// Where a service runs that the tests may use but not stop.
+	// The address of a service that the tests may use but must not stop.
 	urlVariable = "TENURE_TEST_URL"
-	// How to run another one: a program and its arguments, with spaces in between, before "serve".
+	// The command that runs another service: a program and its arguments before "serve", separated by spaces.
 	commandVariable = "TENURE_TEST_COMMAND"
-	// Makes a candidate of this program: its address, group, and lease in milliseconds.
+	// Runs this program as a candidate. The value contains the address of the service, the group, and the lease in
+	// milliseconds.
 	candidateVariable = "TENURE_TEST_CANDIDATE"
 
-	// On a busy machine anything may take this long.
+	// How long to wait for an event on a busy machine.
 	patience = 60 * time.Second
 )
 
@@ -53,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runCandidate prints lines while it works, and one when its term has ended.
+// runCandidate prints lines while it works, and one more when its term has ended.
 func runCandidate(arguments []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -67,7 +68,7 @@ func runCandidate(arguments []string) int {
 	}
 	_ = client.Run(ctx, arguments[1], func(ctx context.Context, lease *election.Lease) error {
 		for {
-			// The clock is read first: a process may be paused after it has looked at its lease.
+			// Read the clock first, because the process may be paused after it has checked its lease.
 			at := time.Now()
 			if !lease.Held() {
 				break
@@ -82,7 +83,7 @@ func runCandidate(arguments []string) int {
 	return 0
 }
 
-// sharedService returns the address of the service that all tests share. They differ by their groups.
+// sharedService returns the address of the service that all tests share. Each test uses its own group.
 func sharedService(t *testing.T) string {
 	t.Helper()
 	address := os.Getenv(urlVariable)
@@ -94,7 +95,7 @@ func sharedService(t *testing.T) string {
 
 var groups sync.Map
 
-// group is a group of this test alone, even if the test runs again on the same service.
+// group returns a group that only this test uses, even if the test runs again on the same service.
 func group(t *testing.T) string {
 	name, _ := groups.LoadOrStore(t, t.Name()+"-"+rand.Text())
 	return name.(string)
@@ -166,11 +167,11 @@ func newClient(t *testing.T, address string, options election.Options) *election
 	return client
 }
 
-// leadership is what the work of a running client has got.
+// leadership holds the values that Run passed to the work of a client.
 type leadership struct {
 	ctx   context.Context
 	lease *election.Lease
-	// Lets the work return.
+	// Makes the work return.
 	finish context.CancelFunc
 }
 
@@ -181,7 +182,7 @@ type running struct {
 	result chan error
 }
 
-// run lets a client campaign. Its work returns with the end of its context, or when it is finished.
+// run makes a client campaign. Its work returns when its context ends, or when finish is called.
 func run(t *testing.T, client *election.Client, group string) *running {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{t: t, stop: stop, leads: make(chan leadership, 100), result: make(chan error, 1)}
@@ -237,7 +238,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// request sends what no method of the client sends.
+// request sends a request for which the client has no method.
 func request(t *testing.T, method, address string, body any) {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -260,5 +261,5 @@ func request(t *testing.T, method, address string, body any) {
 	}
 }
 
-// newName gives an example a group of its own.
+// newName returns a unique group name for an example.
 func newName(name string) string { return name + "-" + rand.Text() }

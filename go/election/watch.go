@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// EventType says what an [Event] reports.
+// EventType is the kind of an [Event].
 type EventType string
 
 const (
-	// EventState: the present state of the group. A watch begins with it.
+	// EventState: the current state of the group. It is the first event of a watch.
 	EventState EventType = "STATE"
 	// EventLeaderChanged: a new leader.
 	EventLeaderChanged EventType = "LEADER_CHANGED"
-	// EventLeaderLost: the term has ended; Reason says why.
+	// EventLeaderLost: the term has ended. Reason says why.
 	EventLeaderLost EventType = "LEADER_LOST"
 	// EventGap: some changes are unknown. EventState follows.
 	EventGap EventType = "GAP"
@@ -32,19 +32,19 @@ const (
 
 // Event is a change of a group's leadership.
 type Event struct {
-	// Type says what is reported.
+	// Type is the kind of the event.
 	Type EventType
-	// Group is the group; empty for EventGap.
+	// Group is the name of the group, or empty for EventGap.
 	Group string
-	// Term is the newest term of the group; 0 if there was none.
+	// Term is the newest term of the group, or 0 if there was none.
 	Term int64
-	// NodeID is the node that leads; of EventLeaderLost, the node that did. Empty if nobody leads.
+	// NodeID is the node that leads, or, for EventLeaderLost, the former leader. Empty if nobody leads.
 	NodeID string
 	// Reason is why a term ended: "expired", "resigned" or "deleted".
 	Reason string
-	// Leader describes the leader; nil if nobody leads.
+	// Leader describes the leader, or is nil if nobody leads.
 	Leader *Leader
-	// At is when it happened, on the service's wall clock: for people.
+	// At is when the event happened, on the service's wall clock. For display only.
 	At time.Time
 }
 
@@ -61,15 +61,15 @@ type eventJSON struct {
 
 var (
 	errTooSlow = errors.New("election: the service ended the stream because its reader did not keep up")
-	errSilent  = errors.New("election: the stream shows no sign of life")
+	errSilent  = errors.New("election: the stream has received nothing for too long")
 )
 
-// Watch returns the state of the group and then its changes, in order, until ctx ends. It connects again by itself and
-// resumes where it was: no change is missed, or an [EventGap] and the state take its place. An error is the last thing
-// that it yields: the service refuses the watch, and would refuse it again.
+// Watch returns the state of the group and then its changes, in order, until ctx ends. It reconnects by itself and
+// resumes at its last position, so it misses no change. If that is not possible, it yields an [EventGap] and the
+// current state instead. After an error it yields nothing more, because the service would refuse the watch again.
 //
-// Watch starts no goroutine. The loop that reads it should be quick: the service ends a stream whose reader does not keep
-// up, and Watch then resumes it.
+// Watch starts no goroutine. The loop that reads it should be quick: the service ends a stream whose reader does not
+// keep up, and Watch then resumes it.
 func (c *Client) Watch(ctx context.Context, group string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		w := &watch{client: c, group: group, yield: yield}
@@ -86,7 +86,7 @@ func (c *Client) Watch(ctx context.Context, group string) iter.Seq2[Event, error
 				return
 			}
 			if hasCode(err, CodeInvalidRequest) && w.cursor != "" {
-				// The service does not know the cursor, after a restored backup for example.
+				// The service does not know the cursor, for example after a backup was restored.
 				w.cursor = ""
 				if !yield(Event{Type: EventGap, At: time.Now()}, nil) {
 					return
@@ -107,11 +107,11 @@ type watch struct {
 	client *Client
 	group  string
 	yield  func(Event, error) bool
-	// Where to go on.
+	// Where to resume.
 	cursor string
-	// The caller has left the loop.
+	// Whether the caller has left the loop.
 	stopped bool
-	// This stream has shown an event.
+	// Whether this stream has delivered an event.
 	progressed bool
 }
 
@@ -182,7 +182,7 @@ func (w *watch) admit(response *http.Response) error {
 func (w *watch) show(id, data string) error {
 	var read eventJSON
 	if err := json.Unmarshal([]byte(data), &read); err != nil {
-		return fmt.Errorf("election: an event is not understood: %w", err)
+		return fmt.Errorf("election: an event cannot be parsed: %w", err)
 	}
 	if read.Type == eventTooSlow {
 		return errTooSlow
@@ -194,7 +194,7 @@ func (w *watch) show(id, data string) error {
 	}
 	w.progressed = true
 	w.stopped = !w.yield(event, nil)
-	// An event without an id has no place of its own: after it, the stream is resumed from the one before.
+	// An event without an id has no cursor, so the stream resumes after the event before it.
 	if id != "" {
 		w.cursor = id
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-js/tenure/go/election"
 )
 
-// watch returns the events as they come.
+// watch returns the events as they arrive.
 func watch(t *testing.T, client *election.Client, group string) <-chan election.Event {
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
@@ -28,7 +28,7 @@ func watch(t *testing.T, client *election.Client, group string) <-chan election.
 	return events
 }
 
-// leadOnce makes two changes: a term that begins, and its end.
+// leadOnce causes two changes: the beginning and the end of a term.
 func leadOnce(t *testing.T, address, group string) {
 	t.Helper()
 	client := newClient(t, address, election.Options{NodeID: "a", LeaseTTL: calm})
@@ -75,7 +75,7 @@ func TestAWatchMissesNothingWhileItIsCutOff(t *testing.T) {
 		if isCut.Load() {
 			<-back
 		}
-		// The first stream ends without a word.
+		// The first stream ends without an error.
 		ctx, cut := context.WithCancel(request.Context())
 		*request = *request.WithContext(ctx)
 		go func() {
@@ -90,13 +90,13 @@ func TestAWatchMissesNothingWhileItIsCutOff(t *testing.T) {
 	events := watch(t, newClient(t, middle.url, election.Options{LeaseTTL: time.Second}), group(t))
 	expectEvents(t, events, "STATE")
 	isCut.Store(true)
-	eventually(t, "it connects again", func() bool { return len(middle.of("watch")) == 2 })
+	eventually(t, "the watch reconnects", func() bool { return len(middle.of("watch")) == 2 })
 	leadOnce(t, address, group(t))
 	leadOnce(t, address, group(t))
 	close(back)
 	expectEvents(t, events, "LEADER_CHANGED a", "LEADER_LOST a resigned", "LEADER_CHANGED a", "LEADER_LOST a resigned")
 	if resumed := middle.of("watch")[1].header.Get("Last-Event-ID"); resumed == "" {
-		t.Error("it was not resumed by a cursor")
+		t.Error("the watch did not resume from a cursor")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestAWatchShowsAGapAndTheStateIfItsCursorIsUnknown(t *testing.T) {
 	middle := startProxy(t, service.url())
 	middle.setArrive(func(request *http.Request) {
 		if cursor := request.Header.Get("Last-Event-ID"); cursor != "" {
-			// Well-formed, and never given out.
+			// A well-formed cursor that the service never issued.
 			request.Header.Set("Last-Event-ID", strings.Repeat("A", len(cursor)))
 		}
 	})
@@ -119,7 +119,7 @@ func TestAWatchShowsAGapAndTheStateIfItsCursorIsUnknown(t *testing.T) {
 	expectEvents(t, events, "GAP", "STATE")
 }
 
-func TestAWatchGoesOnAfterARestartOfTheService(t *testing.T) {
+func TestAWatchContinuesAfterARestartOfTheService(t *testing.T) {
 	t.Parallel()
 	service := startOwnService(t)
 	events := watch(t, newClient(t, service.url(), election.Options{LeaseTTL: time.Second}), "jobs")
@@ -127,7 +127,7 @@ func TestAWatchGoesOnAfterARestartOfTheService(t *testing.T) {
 	service.kill()
 	service.start()
 	leadOnce(t, service.url(), "jobs")
-	// A restart may leave a gap; the changes after it are shown in any case, or the state that they led to.
+	// A restart may cause a gap. The watch still shows the changes after it, or the state that they led to.
 	for {
 		event := receive(t, "event", events)
 		if event.Term == 1 && (event.Type == election.EventLeaderLost || event.Type == election.EventState && event.Leader == nil) {

@@ -12,34 +12,35 @@ import (
 
 const (
 	shortestBound = 500 * time.Millisecond
-	// How many requests one call sends before it leaves the next to client-go's pace.
+	// How many requests one call sends before it leaves the next one to client-go's retry loop.
 	mostRequests = 4
 	// How long one try to release may take. A relay that is too slow to confirm can still release.
 	releaseTimeout = 3 * time.Second
 	releaseTries   = 3
-	// How many attempts and marks are remembered.
+	// How many attempts and write ids are remembered.
 	mostAttempts = 8
-	mostMarks    = 64
+	mostWriteIDs = 64
 )
 
-// A campaign is what a lock knows between its calls. Only the call that runs touches it.
+// A campaign is the state that a lock keeps between its calls. Only the running call accesses it.
 type campaign struct {
-	// As client-go reported it; 0 before the first Update.
+	// The duration that client-go reported, or 0 before the first Update.
 	lease time.Duration
-	// The highest term that was seen. Nothing is asked for with less.
+	// The highest term that was seen. No request names a lower one.
 	highestTerm int64
 	// An acquire whose outcome is unknown.
 	pending *attempt
-	// What is held, as far as is known. It counts only while it is confirmed.
+	// The lease that this lock believes it holds. It counts only while it is confirmed.
 	grant *grant
-	// Own attempts, and the marks that were sent with them: what shows another mark was written by a clone.
+	// The lock's own attempts, and the write ids that were sent with them. A record with another write id was written
+	// by a clone.
 	attempts []string
-	marks    []string
+	writeIDs []string
 	view     view
 	latest   *snapshot
 	// The holder that Get returned last.
 	shown string
-	// Whether this lock led in the current run of client-go.
+	// Whether this lock has led in the current run of client-go.
 	hasLed bool
 }
 
@@ -54,7 +55,7 @@ type grant struct {
 	version string
 }
 
-// leaseOf is the LeaseDuration of client-go. It refuses one that client-go has shortened to whole seconds.
+// leaseOf returns the LeaseDuration of client-go. It refuses one that client-go has truncated to whole seconds.
 func (l *Lock) leaseOf(ctx context.Context, record resourcelock.LeaderElectionRecord) (time.Duration, error) {
 	lease := l.exactLease
 	if lease == 0 {
@@ -77,10 +78,10 @@ func (l *Lock) boundOf(lease time.Duration) time.Duration {
 	return max(shortestBound, lease/10)
 }
 
-// hold acquires or renews until a confirmation came in time.
+// hold acquires or renews until a confirmation arrives in time.
 //
-// A leader never acquires: a new term within one leadership would put a new fencing token on work that began under the
-// old one, although another candidate led in between. Nor does it renew after its belief has ended.
+// A leader never acquires. A new term within one leadership would put a new fencing token on work that started under
+// the old one, although another candidate led in between. Nor does a leader renew after its belief has ended.
 func (l *Lock) hold(ctx context.Context, lease time.Duration) error {
 	if l.hasLed && (l.grant == nil || !l.Held()) {
 		l.grant = nil
@@ -101,7 +102,8 @@ func (l *Lock) hold(ctx context.Context, lease time.Duration) error {
 			}
 			return l.refusal(answer)
 		}
-		// Others wait for as long as the record says, so the lease must cover all of client-go's belief.
+		// Other candidates wait for the duration in the record, so the lease must cover the whole time during which
+		// client-go believes that it leads.
 		spare := time.Duration(min(*answer.ValidForMs, answer.Record.LeaseDurationMs)*float64(time.Millisecond)) - lease
 		took = l.clock.elapsed(sent)
 		if isFirst && took <= min(bound, spare) {
@@ -113,8 +115,8 @@ func (l *Lock) hold(ctx context.Context, lease time.Duration) error {
 	return failure(ReasonNotConfirmed, "%s was not confirmed within the bound of %v; the last answer took %v. Set WithConfirmationBound to more than a relay takes, or a longer lease", l.resource, bound, took)
 }
 
-// claim renews what is held, or acquires. isFirst is whether the answer tells of this very request, and not perhaps of
-// an earlier one.
+// claim renews the held lease, or acquires one. isFirst is whether the answer is certain to be for this request, and
+// not for an earlier one.
 func (l *Lock) claim(ctx context.Context, lease, bound time.Duration) (answer *v1alpha1.Answer, sent moment, isFirst bool, err error) {
 	if l.grant != nil {
 		answer, sent, err = l.renew(ctx, lease, bound)
@@ -123,9 +125,10 @@ func (l *Lock) claim(ctx context.Context, lease, bound time.Duration) (answer *v
 	return l.acquire(ctx, lease, bound)
 }
 
-// acquire asks for the lease. A request of unknown outcome is repeated under the same attempt, unchanged.
+// acquire requests the lease. A request whose outcome is unknown is repeated unchanged, with the same attempt.
 func (l *Lock) acquire(ctx context.Context, lease, bound time.Duration) (answer *v1alpha1.Answer, sent moment, isFirst bool, err error) {
-	// Given up: another candidate has led since. If it is granted after all, it is released when it is seen.
+	// The attempt is abandoned, because another candidate has led since. If it is granted nevertheless, the grant is
+	// released when it is seen.
 	if l.pending != nil && l.pending.afterTerm != l.highestTerm {
 		l.pending = nil
 	}
@@ -181,12 +184,12 @@ func (l *Lock) renew(ctx context.Context, lease, bound time.Duration) (*v1alpha1
 	return answer, sent, l.adopt(answer, held)
 }
 
-// adopt takes the version of a refusal that shows our own lease: an earlier renewal was applied. Any other refusal means
-// that the lease is lost.
+// adopt takes the version from a refusal that shows this lock's own lease, because an earlier renewal was applied. Any
+// other refusal means that the lease is lost.
 func (l *Lock) adopt(answer *v1alpha1.Answer, held grant) error {
 	record := answer.Record
 	isOwn := record != nil && record.Attempt == held.attempt && record.Term == held.term && !record.Released
-	if isOwn && l.hasMark(record) {
+	if isOwn && l.hasWriteID(record) {
 		l.take(record)
 		return nil
 	}
@@ -205,17 +208,18 @@ func (l *Lock) take(record *v1alpha1.Record) {
 	l.view = view{}
 }
 
-// release ends the belief first, and the lease then. What it leaves behind is released once it is seen.
+// release first ends the belief, and then the lease. If the lease could not be released, it is released later, when it
+// is seen again.
 func (l *Lock) release(ctx context.Context) error {
 	l.forget()
 	held := l.grant
-	// The attempt is never used again: a late request of it must not be granted under a new term.
+	// The attempt is never used again, so that a late request with it is not granted under a new term.
 	l.grant, l.pending, l.hasLed = nil, nil, false
 	if held == nil {
 		return nil
 	}
-	// client-go releases after a failed renewal too, and cancels the work only afterwards. A release would let another
-	// candidate lead beside that work, and waiting for it would let the work go on past the lease.
+	// client-go also releases after a failed renewal, and cancels the work only afterwards. A release would let another
+	// candidate lead while that work runs, and waiting for it would let the work continue past the lease.
 	if l.isLosing() {
 		return failure(ReasonLost, "the lease of %q is left to expire, because its last renewal was not confirmed and client-go has not stopped the work yet", l.identity)
 	}
@@ -240,7 +244,7 @@ func (l *Lock) releaseGrant(ctx context.Context, held grant) (*v1alpha1.Answer, 
 			l.observe(record)
 		}
 		isOwn := record != nil && record.Attempt == held.attempt && record.Term == held.term && !record.Released
-		if answer.OK || !isOwn || !l.hasMark(record) {
+		if answer.OK || !isOwn || !l.hasWriteID(record) {
 			return answer, nil
 		}
 		held.version = record.Version
@@ -251,13 +255,13 @@ func (l *Lock) releaseGrant(ctx context.Context, held grant) (*v1alpha1.Answer, 
 	return answer, err
 }
 
-// check refuses a grant that was not asked for.
+// check refuses a grant that was not requested.
 func (l *Lock) check(answer *v1alpha1.Answer, attempt string) error {
 	record := answer.Record
 	if record == nil || answer.ValidForMs == nil || record.Version == "" || record.Holder != l.identity || record.Attempt != attempt {
 		return failure(ReasonInvalidRecord, "an answer in %s shows a grant that was not asked for", l.resource)
 	}
-	if !l.hasMark(record) {
+	if !l.hasWriteID(record) {
 		l.grant = nil
 		l.forget()
 		return l.disown(record)
@@ -265,13 +269,13 @@ func (l *Lock) check(answer *v1alpha1.Answer, attempt string) error {
 	return nil
 }
 
-// disown gives up a lease that a clone of this process renews: the lease is the clone's now.
+// disown drops a lease that a clone of this process has renewed, because the lease now belongs to the clone.
 func (l *Lock) disown(record *v1alpha1.Record) error {
 	l.attempts = slices.DeleteFunc(l.attempts, func(id string) bool { return id == record.Attempt })
 	return failure(ReasonCloned, "another process renews the lease that %q was granted in term %d: a copy of this process, or the global lock lost its newest writes", l.identity, record.Term)
 }
 
-// isOpen is whether another request could be granted at once after this refusal.
+// isOpen reports whether another request could be granted at once after this refusal.
 func (l *Lock) isOpen(answer *v1alpha1.Answer) bool {
 	if answer.Record != nil && answer.Record.Released {
 		return true
@@ -286,11 +290,11 @@ func (l *Lock) refusal(answer *v1alpha1.Answer) error {
 	return failure(ReasonRefused, "the lease of term %d may still be held, though its record is gone", l.highestTerm)
 }
 
-func (l *Lock) noteMark(mark string) { l.marks = remember(l.marks, mark, mostMarks) }
+func (l *Lock) noteWriteID(writeID string) { l.writeIDs = remember(l.writeIDs, writeID, mostWriteIDs) }
 
-// hasMark is whether the record of an own attempt was written by a request of this lock.
-func (l *Lock) hasMark(record *v1alpha1.Record) bool {
-	return record.Mark == "" || slices.Contains(l.marks, record.Mark)
+// hasWriteID reports whether a request of this lock wrote the record of one of its own attempts.
+func (l *Lock) hasWriteID(record *v1alpha1.Record) bool {
+	return record.WriteID == "" || slices.Contains(l.writeIDs, record.WriteID)
 }
 
 func (g grant) claim(lasts time.Duration) map[string]any {

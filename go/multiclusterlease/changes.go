@@ -15,7 +15,7 @@ const (
 	longestPause  = 5 * time.Second
 )
 
-// The changes of a resource, from a watch, and from reads where the watch ends, hangs or is not allowed.
+// changes delivers the changes of a resource from a watch, or from reads if the watch ends, hangs or is not allowed.
 type changes struct {
 	// Nil if the resource was deleted.
 	seen   chan *snapshot
@@ -23,7 +23,7 @@ type changes struct {
 	done   sync.WaitGroup
 }
 
-// follow begins to show changes. stop ends it and waits for its goroutine.
+// follow starts to deliver changes. stop ends it and waits for its goroutine.
 func (l *Lock) follow(ctx context.Context, from string) *changes {
 	ctx, cancel := context.WithCancel(ctx)
 	followed := &changes{seen: make(chan *snapshot), cancel: cancel}
@@ -54,10 +54,10 @@ func (c *changes) stop() {
 	c.done.Wait()
 }
 
-// once shows what one watch shows, until it ends or is silent for too long: then it is opened again, because the
-// connection may be gone.
+// once delivers the events of one watch until it ends or receives nothing for too long. The watch is then opened again,
+// because the connection may be gone.
 func (c *changes) once(ctx context.Context, resource *resource, from string, silence time.Duration) {
-	// Only the opening is limited, because the watch itself has no end.
+	// Only the opening has a deadline, because the watch itself has no end.
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := time.AfterFunc(longestPause, cancel)
@@ -96,7 +96,7 @@ func (c *changes) once(ctx context.Context, resource *resource, from string, sil
 	}
 }
 
-// read shows the resource as it is, and returns its version, or "" if it could not be read.
+// read delivers the current resource and returns its version, or "" if it could not be read.
 func (c *changes) read(ctx context.Context, resource *resource) string {
 	limited, cancel := context.WithTimeout(ctx, longestPause)
 	defer cancel()

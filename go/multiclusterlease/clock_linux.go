@@ -9,7 +9,7 @@ import (
 // CLOCK_BOOTTIME, which package syscall does not name.
 const bootTime = 7
 
-// sinceBoot is the time on a clock that nobody sets and that counts while the machine sleeps.
+// sinceBoot reads a clock that nobody can set and that counts while the machine sleeps.
 func sinceBoot() time.Duration {
 	var at syscall.Timespec
 	_, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, bootTime, uintptr(unsafe.Pointer(&at)), 0)

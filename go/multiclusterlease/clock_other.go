@@ -6,7 +6,7 @@ import "time"
 
 var start = time.Now()
 
-// sinceBoot is the monotonic time. On this system it may stop while the machine sleeps.
+// sinceBoot reads the monotonic clock. On this system, that clock may stop while the machine sleeps.
 func sinceBoot() time.Duration {
 	return time.Since(start)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,7 +22,7 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-// Real API servers with controllers, which test/programs/multicluster/go-lock.test.ts starts.
+// Names the real API servers with controllers that test/multicluster/go-lock.server.test.ts starts.
 const clustersVariable = "TENURE_TEST_CLUSTERS"
 
 const (
@@ -31,14 +32,18 @@ const (
 	patience  = 60 * time.Second
 )
 
-// A line to the API server of one cluster, on which answers can be lost.
+// A line is a connection to the API server of one cluster that can lose answers.
 type line struct {
 	config *rest.Config
 	mutex  sync.Mutex
 	// The requests that this lock wrote.
 	written []v1alpha1.Request
-	// Whether an answer is lost on its way back.
+	// Returns whether the answer to this request is lost.
 	loses func(request *http.Request) bool
+	// The newest patch of this lock.
+	patch []byte
+	// A patch that is applied right after the next one. Nil if none is.
+	late []byte
 }
 
 type losing struct {
@@ -51,6 +56,9 @@ func (l losing) RoundTrip(request *http.Request) (*http.Response, error) {
 		text, _ := io.ReadAll(request.Body)
 		request.Body = io.NopCloser(bytes.NewReader(text))
 		l.note(text)
+		if late := l.takeLate(request.Method, text); late != nil {
+			return l.replace(request, late)
+		}
 	}
 	response, err := l.inner.RoundTrip(request)
 	l.mutex.Lock()
@@ -60,6 +68,43 @@ func (l losing) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, errors.New("the answer is lost")
 	}
 	return response, err
+}
+
+// replace applies a late patch instead of the one in the request, as if the late patch had followed so soon that no
+// controller has seen the first one. The answer shows the generation of the first one.
+func (l losing) replace(request *http.Request, late []byte) (*http.Response, error) {
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(late)), int64(len(late))
+	response, err := l.inner.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	object := &unstructured.Unstructured{}
+	if err := json.NewDecoder(response.Body).Decode(object); err != nil {
+		return nil, err
+	}
+	object.SetGeneration(object.GetGeneration() - 1)
+	text, err := object.MarshalJSON()
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return response, err
+}
+
+func (l *line) takeLate(method string, text []byte) []byte {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	late := l.late
+	l.late = nil
+	if method == http.MethodPatch {
+		l.patch = text
+	}
+	return late
+}
+
+// repeatLate makes the newest patch arrive once more, right after the next one.
+func (l *line) repeatLate() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.late = l.patch
 }
 
 func (l *line) note(text []byte) {
@@ -72,7 +117,7 @@ func (l *line) note(text []byte) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	for _, request := range object.Spec.Requests {
-		// Where the resource is missing, a patch is followed by a create.
+		// If the resource is missing, the patch is followed by a create of the same request.
 		isRepeated := len(l.written) > 0 && l.written[len(l.written)-1].ID == request.ID
 		if request.ID != "" && !isRepeated {
 			l.written = append(l.written, request)
@@ -86,7 +131,7 @@ func (l *line) lose(which func(request *http.Request) bool) {
 	l.loses = which
 }
 
-// What was asked since the last call.
+// asked returns the requests since its last call.
 func (l *line) asked() (verbs string, requests []v1alpha1.Request) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -102,7 +147,7 @@ func lineTo(t *testing.T, cluster string) *line {
 	t.Helper()
 	text := os.Getenv(clustersVariable)
 	if text == "" {
-		t.Skipf("%s is not set: test/programs/multicluster/go-lock.test.ts runs this test with real API servers", clustersVariable)
+		t.Skipf("%s is not set: test/multicluster/go-lock.server.test.ts runs this test with real API servers", clustersVariable)
 	}
 	var kubeConfigs map[string]string
 	if err := json.Unmarshal([]byte(text), &kubeConfigs); err != nil {
@@ -113,7 +158,7 @@ func lineTo(t *testing.T, cluster string) *line {
 		t.Fatal(err)
 	}
 	one := &line{config: config}
-	// The transports of the lock and of the tests, without what loses answers.
+	// The transports of the lock and of the tests, without the wrapper that loses answers.
 	plain := []*rest.Config{ownConfig(config), rest.CopyConfig(config)}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return losing{one, inner} })
 	t.Cleanup(func() {
@@ -152,7 +197,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// take makes a lock hold the lease, as client-go would.
+// take makes a lock acquire or renew the lease, as client-go would.
 func take(ctx context.Context, t *testing.T, lock *Lock) {
 	t.Helper()
 	for ctx.Err() == nil {

@@ -11,8 +11,8 @@ import (
 const modulePath = "github.com/tenure-js/tenure/go"
 
 // ownConfig gives the lock its own connections and no rate limit, so that a renewal never waits behind the requests of
-// the program. HTTP/1.1, because a request that times out closes its connection there. With HTTP/2 all requests would
-// go on sharing a connection whose peer is gone, for longer than a lease.
+// the program. It uses HTTP/1.1, where a request that times out closes its connection. With HTTP/2, all requests would
+// keep sharing a connection whose peer is gone, possibly for longer than a lease.
 func ownConfig(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.RateLimiter = nil
@@ -28,7 +28,7 @@ func ownConfig(config *rest.Config) *rest.Config {
 	return own
 }
 
-// moduleVersion is the version of this module in the program, or "devel" where it was built from its own source.
+// moduleVersion returns the version of this module in the program, or "devel" if it was built from its own source.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -44,7 +44,7 @@ func moduleVersion() string {
 
 func randomID() string {
 	var bytes [16]byte
-	// It never fails: the program ends if the system has no randomness.
+	// This never fails, because the program ends if the system has no randomness.
 	_, _ = rand.Read(bytes[:])
 	return hex.EncodeToString(bytes[:])
 }

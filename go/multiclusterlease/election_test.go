@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// get waits for what Get returns.
+// get calls Get in the background and delivers its result.
 func get(ctx context.Context, lock *Lock) <-chan string {
 	result := make(chan string, 1)
 	go func() {
@@ -34,7 +34,7 @@ func get(ctx context.Context, lock *Lock) <-chan string {
 	return result
 }
 
-// standBy makes a lock a standby that knows the holder.
+// standBy turns a lock into a standby that has seen the holder.
 func standBy(ctx context.Context, t *testing.T, lock *Lock, holder string) {
 	t.Helper()
 	if err := lock.Update(ctx, recordOf(lock.Identity())); ReasonOf(err) != ReasonRefused {
@@ -55,7 +55,7 @@ func TestAStandbyIsWokenByTheReleaseInAnotherCluster(t *testing.T) {
 	take(ctx, t, leader)
 	standBy(ctx, t, standby, "east/a")
 	shown := get(ctx, standby)
-	// The lease of the leader goes on for as long as the standby must wait.
+	// The standby must wait for as long as the leader renews.
 	for range 3 {
 		take(ctx, t, leader)
 		select {
@@ -92,7 +92,7 @@ func TestAStandbyLeadsWhenTheLeaseOfADeadLeaderExpires(t *testing.T) {
 	if standby.Term() != 2 {
 		t.Errorf("term %d", standby.Term())
 	}
-	// The former leader learns of it, and does not wait for the new one where client-go limits Get.
+	// The former leader learns that it lost the lease. Its Get, which client-go limits, does not wait for the new leader.
 	limited, cancel := context.WithTimeout(ctx, testLease)
 	defer cancel()
 	if err := leader.Update(limited, recordOf("a")); ReasonOf(err) != ReasonLost {
@@ -101,7 +101,7 @@ func TestAStandbyLeadsWhenTheLeaseOfADeadLeaderExpires(t *testing.T) {
 	if shown := <-get(limited, leader); shown != "holder " {
 		t.Errorf("the former leader sees %q", shown)
 	}
-	// In the next run it is a standby again.
+	// In its next run the former leader is a standby.
 	if shown := <-get(ctx, leader); shown != "holder b" {
 		t.Errorf("the former leader sees %q in its next run", shown)
 	}
@@ -213,6 +213,6 @@ func TestLeaderElectionOfClientGoHandsOverBetweenClusters(t *testing.T) {
 	mutex.Lock()
 	defer mutex.Unlock()
 	if len(leaders) < 3 {
-		t.Errorf("new leaders were seen only so often: %v", leaders)
+		t.Errorf("too few new leaders were seen: %v", leaders)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A Reason says in one word why a call of the lock failed.
+// A Reason is one word that says why a call of the lock failed.
 type Reason string
 
 // The reasons of errors.
@@ -14,25 +14,26 @@ const (
 	ReasonRefused Reason = "Refused"
 	// ReasonNotConfirmed: an answer came later than the confirmation bound, so it does not count.
 	ReasonNotConfirmed Reason = "NotConfirmed"
-	// ReasonBackendDown: the controller cannot work with the global lock. The message has the condition BackendHealthy.
+	// ReasonBackendDown: the controller cannot use the global lock. The message contains the condition BackendHealthy.
 	ReasonBackendDown Reason = "BackendDown"
 	// ReasonNoController: no controller answers in this cluster.
 	ReasonNoController Reason = "NoController"
 	// ReasonNotInstalled: the API server does not know MultiClusterLease.
 	ReasonNotInstalled Reason = "NotInstalled"
-	// ReasonForbidden: the API server refuses a request. The message names the right that is missing.
+	// ReasonForbidden: the API server denied a request. The message names the missing right.
 	ReasonForbidden Reason = "Forbidden"
 	// ReasonUnreachable: the API server did not answer, or answered with an error.
 	ReasonUnreachable Reason = "Unreachable"
-	// ReasonFull: the resource has as many candidates as it takes.
+	// ReasonFull: the resource has its maximum number of candidates.
 	ReasonFull Reason = "Full"
 	// ReasonDeleted: the resource was deleted while the call waited. The next call creates it again.
 	ReasonDeleted Reason = "Deleted"
-	// ReasonInvalidRecord: an answer does not fit its request, so nothing in it is believed.
+	// ReasonInvalidRecord: an answer does not match its request, so it does not count.
 	ReasonInvalidRecord Reason = "InvalidRecord"
 	// ReasonInvalidRequest: the controller can never carry out the request.
 	ReasonInvalidRequest Reason = "InvalidRequest"
-	// ReasonCloned: another process renews the lease that was granted here, such as a copy restored from a snapshot.
+	// ReasonCloned: another process renews the lease that was granted here, for example a copy restored from a
+	// snapshot.
 	ReasonCloned Reason = "Cloned"
 	// ReasonLost: the leadership of this lock has ended. It never acquires again within the same run of client-go.
 	ReasonLost Reason = "Lost"
@@ -40,12 +41,12 @@ const (
 	ReasonTimings Reason = "Timings"
 )
 
-// Error is what every failed call of a Lock returns, except for an error that means "not found", which client-go
-// needs, and the error of a context that ended.
+// Error is the error of every failed call of a Lock, except for an error that means "not found", which client-go needs,
+// and the error of a context that ended.
 type Error struct {
 	Reason  Reason
 	Message string
-	// Err is the cause, if there is one.
+	// Err is the cause, if any.
 	Err error
 }
 

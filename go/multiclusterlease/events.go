@@ -14,10 +14,10 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-// client-go waits for an Event before it starts to lead, so that must not take long.
+// client-go waits for an Event before it starts to lead, so writing one must not take long.
 const eventTimeout = time.Second
 
-// Writes Events about one resource.
+// events writes Events about one resource.
 type events struct {
 	client    dynamic.Interface
 	namespace string
@@ -27,7 +27,7 @@ type events struct {
 }
 
 func (e *events) write(what string) {
-	// Without the right, asking again for each Event would only be more load.
+	// After a denied request, no further Events are written, because they would only add load.
 	if e.forbidden.Load() {
 		return
 	}

@@ -59,6 +59,23 @@ func TestARenewalWhoseAnswerWasLostIsAdoptedAndRenewedAgain(t *testing.T) {
 	}
 }
 
+func TestARequestThatALateWriteHasReplacedIsWrittenAgain(t *testing.T) {
+	ctx := testContext(t)
+	line := lineTo(t, "east")
+	// Longer than an answer takes on a busy machine, because a second renewal would succeed in any case.
+	lock := line.lock(t, "a", WithConfirmationBound(20*time.Second))
+	take(ctx, t, lock)
+	take(ctx, t, lock)
+	line.asked()
+	line.repeatLate()
+	if err := lock.Update(ctx, recordOf("a")); err != nil {
+		t.Errorf("the renewal gave %v", err)
+	}
+	if verbs, _ := line.asked(); verbs != "renew" {
+		t.Errorf("it asked %q", verbs)
+	}
+}
+
 func TestAnAttemptIsNeverUsedAgainAfterItsRelease(t *testing.T) {
 	ctx := testContext(t)
 	line := lineTo(t, "east")
@@ -119,7 +136,7 @@ func TestABoundShorterThanARelayConfirmsNothing(t *testing.T) {
 	}
 }
 
-func TestARequestThatMustNotBeSentSaysWhichRightIsMissing(t *testing.T) {
+func TestADeniedRequestHasTheReasonForbidden(t *testing.T) {
 	ctx := testContext(t)
 	line := lineTo(t, "east")
 	config := rest.CopyConfig(line.config)
@@ -140,7 +157,7 @@ func TestARequestThatMustNotBeSentSaysWhichRightIsMissing(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerWithoutTheDefinitionIsReported(t *testing.T) {
+func TestAnAPIServerWithoutTheCRDIsReported(t *testing.T) {
 	ctx := testContext(t)
 	line := lineTo(t, "east")
 	lock := line.lock(t, "a")
@@ -158,7 +175,7 @@ func TestAnAPIServerWithoutTheDefinitionIsReported(t *testing.T) {
 	}
 }
 
-// renewalContext is what client-go passes while it leads: limited by RenewDeadline.
+// renewalContext returns a context as client-go passes it while it leads, limited by RenewDeadline.
 func renewalContext(ctx context.Context, t *testing.T) context.Context {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, testLease)
@@ -171,7 +188,7 @@ func TestALeaderThatLostItsLeaseIsNotGrantedANewTermInTheSameRun(t *testing.T) {
 	line := lineTo(t, "east")
 	leader := line.lock(t, "a")
 	take(ctx, t, leader)
-	// Another process ends the lease, as its expiry would, and leads and releases in between.
+	// The lease ends as if it had expired. Another process then leads and releases it.
 	stolen := *leader.grant
 	if _, err := leader.releaseGrant(ctx, stolen); err != nil {
 		t.Fatal(err)
@@ -194,7 +211,7 @@ func TestALeaderThatLostItsLeaseIsNotGrantedANewTermInTheSameRun(t *testing.T) {
 	if verbs, _ := line.asked(); verbs != "renew" {
 		t.Errorf("it asked %q", verbs)
 	}
-	// The next run campaigns again.
+	// In its next run the former leader campaigns again.
 	if _, _, err := leader.Get(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +235,7 @@ func TestALeaseIsLeftToExpireAfterAFailedRenewal(t *testing.T) {
 		t.Errorf("the release gave %v, and held is %v", err, lock.Held())
 	}
 	if verbs, _ := line.asked(); verbs != "" {
-		t.Errorf("it asked %q under work that still runs", verbs)
+		t.Errorf("it asked %q while the work was still running", verbs)
 	}
 	lock.RecordEvent("stopped leading")
 	line.lose(nil)
@@ -239,7 +256,7 @@ func TestALeaseIsReleasedWhenTheProgramCancelsARenewal(t *testing.T) {
 	}
 }
 
-func TestALeaseOfAnotherProcessWithTheSameIdentityIsNotShownAsOwn(t *testing.T) {
+func TestALeaseOfAnotherProcessWithTheSameIdentityIsNotShownAsItsOwn(t *testing.T) {
 	ctx := testContext(t)
 	before := lineTo(t, "east").lock(t, "a")
 	take(ctx, t, before)

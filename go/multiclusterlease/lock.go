@@ -1,31 +1,32 @@
 // Package multiclusterlease is a lock for client-go's leader election that elects one leader among the pods of many
-// clusters. It fits leaderelection.LeaderElectionConfig and the manager of controller-runtime. The lock talks to the API
-// server of its own cluster only. A controller there carries out its requests on the global lock.
+// clusters. It works with leaderelection.LeaderElectionConfig and the manager of controller-runtime. The lock talks only
+// to the API server of its own cluster. A controller there carries out its requests on the global lock.
 //
 // # Why beliefs never overlap
 //
-//  1. Every request has an id that is drawn for it. Only an answer with that id counts, so nothing that was written,
-//     cached or restored before the request can confirm anything.
-//  2. The lock asks for a lease of LeaseDuration + bound. The global lock writes it after the request was sent, and from
+//  1. Every request has a new random id. Only an answer with that id counts, so nothing that was written, cached or
+//     restored before the request can confirm anything.
+//  2. The lock requests a lease of LeaseDuration + bound. The global lock writes it after the request was sent, and from
 //     that write on every other candidate waits for LeaseDuration + bound.
-//  3. Update returns nil only if at most the bound has passed since the request was sent, by a clock that counts sleep too.
+//  3. Update returns nil only if at most the bound has passed since the request was sent, by a clock that also counts
+//     sleep.
 //  4. client-go believes for at most RetryPeriod + RenewDeadline after Update returned nil, because after a failed renewal
 //     the lock neither releases nor waits: client-go would cancel the work only afterwards. That time must not exceed
 //     LeaseDuration. So its belief ends by sent + bound + LeaseDuration, before anyone else can be granted the lease.
-//  5. A grant is counted only from the one request that asked for it. A grant that a repeated request finds may be older,
+//  5. A grant counts only from the one request that asked for it. A grant that a repeated request finds may be older,
 //     so it is renewed first, and the renewal counts from its own sending.
-//  6. A refused renewal that shows our own attempt means that an earlier renewal was applied. Its version is adopted and
-//     renewed again. The refusal itself extends nothing.
+//  6. A refused renewal that shows the lock's own attempt means that an earlier renewal was applied. The lock adopts its
+//     version and renews again. The refusal itself extends nothing.
 //  7. A release names attempt, term and version, and no attempt is used after its release, so that no late request can
 //     end or extend another lease.
-//  8. A leader that lost its lease acquires nothing in the same run. Work of one run has one fencing token.
+//  8. A leader that lost its lease acquires nothing in the same run, so the work of one run has one fencing token.
 //
 // # What client-go does not guarantee
 //
-// client-go reads its clock after Update returned, and again when its timers fire. A process that is paused in between,
-// or a machine that sleeps, believes for that much longer, and so does a callback that does not stop. [Lock.Held] is
-// computed from the clock at each call and is right in these cases too. Only a resource that checks [Lock.Term] as a
-// fencing token protects against a write that was already on its way.
+// client-go reads its clock after Update has returned, and again when its timers fire. If the process is paused or the
+// machine sleeps in between, or a callback does not stop, client-go believes for that much longer. [Lock.Held] is
+// computed from the clock at each call and is also correct in these cases. Only a resource that checks [Lock.Term] as a
+// fencing token is protected against a write that was already in flight.
 package multiclusterlease
 
 import (
@@ -44,13 +45,13 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-// Lock is a lock on the MultiClusterLease of one namespace and name. It implements resourcelock.Interface. It has no
-// goroutine, watch or timer of its own: everything begins with a call and ends with it.
+// Lock is a lock on the MultiClusterLease of one namespace and name. It implements resourcelock.Interface. It keeps no
+// goroutine, watch or timer between calls.
 type Lock struct {
 	resource *resource
 	events   *events
 	identity string
-	// Names this lock's place in the resource. Random, so that no two locks share one.
+	// The key of this lock's slot in the resource. It is random, so that no two locks share one.
 	key          string
 	metadata     string
 	bound        time.Duration
@@ -58,12 +59,12 @@ type Lock struct {
 	writesEvents bool
 	clock        clock
 
-	// One call at a time. Its holder owns the fields of the campaign.
+	// Only one call runs at a time. It owns the fields of the campaign.
 	calls chan struct{}
 	campaign
 
 	mutex sync.Mutex
-	// What was confirmed. Guarded by the mutex, because Held and Term are called from anywhere.
+	// The confirmed lease. Guarded by the mutex, because Held and Term may be called from any goroutine.
 	confirmed confirmation
 	// Whether the newest renewal failed. Guarded by the mutex.
 	losing bool
@@ -73,14 +74,14 @@ type Lock struct {
 type confirmation struct {
 	term int64
 	sent moment
-	// How long the belief lasts from sent on.
+	// How long the belief lasts, counted from sent.
 	lasts time.Duration
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// New makes a lock. It sends nothing. The identity must be unique among the candidates of the cluster; the host name
-// with a random suffix is a good one. An error is a mistake in an argument.
+// New creates a lock. It sends nothing. The identity must be unique among the candidates of the cluster. The host name
+// with a random suffix is a good choice. An error means that an argument is invalid.
 func New(config *rest.Config, namespace, name, identity string, options ...Option) (*Lock, error) {
 	if config == nil {
 		return nil, errors.New("multiclusterlease: config is nil")
@@ -90,7 +91,7 @@ func New(config *rest.Config, namespace, name, identity string, options ...Optio
 	}
 	isControl := func(r rune) bool { return r == '/' || unicode.IsControl(r) }
 	if identity == "" || len(identity) > 190 || strings.ContainsFunc(identity, isControl) {
-		return nil, fmt.Errorf("multiclusterlease: identity %q must have 1 to 190 bytes, without \"/\" and control characters", identity)
+		return nil, fmt.Errorf("multiclusterlease: identity %q must be 1 to 190 bytes long, without \"/\" or control characters", identity)
 	}
 	own := ownConfig(config)
 	client, err := dynamic.NewForConfig(own)
@@ -115,7 +116,7 @@ func New(config *rest.Config, namespace, name, identity string, options ...Optio
 	return lock, nil
 }
 
-// Held is whether this lock holds the lease right now, computed from the clock. It is false from the moment at which
+// Held reports whether this lock holds the lease now, computed from the clock. It is false from the moment at which
 // another candidate could be granted the lease, even if client-go has not noticed yet.
 func (l *Lock) Held() bool {
 	l.mutex.Lock()
@@ -123,8 +124,8 @@ func (l *Lock) Held() bool {
 	return l.confirmed.term > 0 && l.clock.elapsed(l.confirmed.sent) < l.confirmed.lasts
 }
 
-// Term is the fencing token of the newest lease that this lock was confirmed to hold, or 0. It rises with every change
-// of leadership, in all clusters together. Send it with every write, and let the receiver refuse a lower one.
+// Term returns the fencing token of the newest lease that this lock was confirmed to hold, or 0. It rises with every
+// change of leadership, across all clusters. Send it with every write, and let the resource refuse a lower one.
 func (l *Lock) Term() int64 {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -137,15 +138,15 @@ func (l *Lock) Identity() string { return l.identity }
 // Describe names the lock in the log lines of client-go.
 func (l *Lock) Describe() string { return l.resource.namespace + "/" + l.resource.name }
 
-// RecordEvent creates an Event about the resource, and gives up after a second. Only people read Events. After a failed
-// renewal it creates none: client-go waits for it before it stops the work.
+// RecordEvent creates an Event about the resource, and stops trying after a second. Events are only for display. After
+// a failed renewal it creates none, because client-go waits for it before it stops the work.
 func (l *Lock) RecordEvent(what string) {
 	if l.writesEvents && !l.isLosing() {
 		l.events.write(what)
 	}
 }
 
-// Get returns the record. For a standby it blocks while another candidate holds the lease: until the lease is released,
+// Get returns the record. For a standby it blocks while another candidate holds the lease, until the lease is released,
 // expires or changes hands, or the context ends. A record without a holder makes client-go call Update at once.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if err := l.enter(ctx); err != nil {
@@ -155,12 +156,12 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return l.look(ctx)
 }
 
-// Create asks for the lease, as Update does.
+// Create requests the lease, as Update does.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
 
-// Update acquires or renews the lease, and returns nil only once the global lock has confirmed it in time. With an empty
+// Update acquires or renews the lease, and returns nil only if the global lock has confirmed it in time. With an empty
 // holder it releases the lease.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.enter(ctx); err != nil {
@@ -199,7 +200,7 @@ func (l *Lock) confirm(term int64, sent moment, lasts time.Duration) {
 	l.confirmed = confirmation{term, sent, lasts}
 }
 
-// noteRenewal remembers whether a renewal failed. One that the program canceled did not.
+// noteRenewal remembers whether a renewal failed. A renewal that the program canceled does not count as failed.
 func (l *Lock) noteRenewal(failed bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -212,7 +213,7 @@ func (l *Lock) isLosing() bool {
 	return l.losing
 }
 
-// forget ends the belief. The term stays: work that is still winding down may ask for it.
+// forget ends the belief. The term stays, because work that is winding down may still need it.
 func (l *Lock) forget() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

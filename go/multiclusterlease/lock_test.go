@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNewRefusesInvalidArguments(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	for name, make := range map[string]func() (*Lock, error){
 		"no config":           func() (*Lock, error) { return New(nil, "n", "l", "a") },
@@ -25,10 +25,10 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"no identity":         func() (*Lock, error) { return New(config, "n", "l", "") },
 		"a slash":             func() (*Lock, error) { return New(config, "n", "l", "east/a") },
 		"a control character": func() (*Lock, error) { return New(config, "n", "l", "a\n") },
-		"an endless identity": func() (*Lock, error) { return New(config, "n", "l", strings.Repeat("a", 191)) },
-		"a bound of nothing":  func() (*Lock, error) { return New(config, "n", "l", "a", WithConfirmationBound(0)) },
-		"a lease of nothing":  func() (*Lock, error) { return New(config, "n", "l", "a", WithLeaseDuration(0)) },
-		"an endless metadata": func() (*Lock, error) { return New(config, "n", "l", "a", WithMetadata(strings.Repeat("a", 4097))) },
+		"a long identity":     func() (*Lock, error) { return New(config, "n", "l", strings.Repeat("a", 191)) },
+		"a bound of zero":     func() (*Lock, error) { return New(config, "n", "l", "a", WithConfirmationBound(0)) },
+		"a lease of zero":     func() (*Lock, error) { return New(config, "n", "l", "a", WithLeaseDuration(0)) },
+		"long metadata":       func() (*Lock, error) { return New(config, "n", "l", "a", WithMetadata(strings.Repeat("a", 4097))) },
 	} {
 		if lock, err := make(); err == nil || lock != nil {
 			t.Errorf("%s is not refused", name)
@@ -36,7 +36,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-func TestTheConnectionsOfTheLockAreItsOwn(t *testing.T) {
+func TestTheLockHasItsOwnConnections(t *testing.T) {
 	given := &rest.Config{Host: "https://127.0.0.1:1", UserAgent: "mine", QPS: 1, Timeout: time.Second}
 	own := ownConfig(given)
 	if own.UserAgent != "mine tenure-go/devel" || own.QPS != -1 || own.Timeout != 0 || own.NextProtos[0] != "http/1.1" {
@@ -47,7 +47,7 @@ func TestTheConnectionsOfTheLockAreItsOwn(t *testing.T) {
 	}
 }
 
-// A clock that tests set.
+// A fakeClock is set by tests.
 type fakeClock struct{ moment }
 
 func newFakeClock() *fakeClock { return &fakeClock{moment{time.Now(), time.Hour}} }
@@ -59,7 +59,7 @@ func (f *fakeClock) advance(by time.Duration) {
 	f.boot += by
 }
 
-// Only the clock that counts sleep goes on.
+// sleep advances only the clock that counts sleep.
 func (f *fakeClock) sleep(by time.Duration) { f.boot += by }
 
 func TestSleepUsesUpALeaseAndDoesNotShortenAWait(t *testing.T) {
@@ -120,6 +120,27 @@ func TestAVersionHasExpiredOnlyAfterItsWholeDurationWasSeen(t *testing.T) {
 	}
 	if lock.highestTerm != 3 {
 		t.Errorf("the highest term is %d", lock.highestTerm)
+	}
+}
+
+func TestALateRenewalInAnotherClusterKeepsTheMomentToAskAgain(t *testing.T) {
+	for name, passed := range map[string]time.Duration{"before that moment": time.Second, "after that moment": 4 * time.Second} {
+		fake := newFakeClock()
+		lock := &Lock{clock: fake.now, campaign: campaign{lease: 15 * time.Second}}
+		record := v1alpha1.Record{Holder: "west/b", Attempt: "x", Term: 3, LeaseDurationMs: 15_000, Version: "1"}
+		retryAfterMs := 2_000.0
+		lock.observeRefusal(&v1alpha1.Answer{Record: &record, RetryAfterMs: &retryAfterMs})
+		advised := lock.view.retryAt
+		fake.advance(passed)
+		renewed := record
+		renewed.Version = "2"
+		lock.observe(&renewed)
+		if !lock.view.retryAt.Equal(advised) {
+			t.Errorf("a renewal that is seen %s delays the next request by %v", name, lock.view.retryAt.Sub(advised))
+		}
+		if _, expired := lock.view.expired(fake.now); expired {
+			t.Errorf("a renewal that is seen %s begins expired", name)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func TestTheLockNeedsNoCloudSDK(t *testing.T) {
 	}
 }
 
-func TestTheModuleRequiresClientGoAlone(t *testing.T) {
+func TestTheModuleRequiresOnlyClientGo(t *testing.T) {
 	text, err := os.ReadFile("../go.mod")
 	if err != nil {
 		t.Fatal(err)

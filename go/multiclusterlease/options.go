@@ -9,8 +9,9 @@ import (
 type Option func(*Lock) error
 
 // WithConfirmationBound sets how long a confirmation may take, from the sending of the request to the return of Update.
-// The lease is taken for this much longer, so the next leader waits this much longer after a crash. Default: a tenth of
-// the lease, and at least 500 ms. It must be longer than a relay: the patch, the global call, and the write of the status.
+// The lease is longer by this bound, so the next leader waits that much longer after a crash. Default: a tenth of the
+// lease, and at least 500 ms. It must be longer than a relay takes: the patch, the global call, and the write of the
+// status.
 func WithConfirmationBound(bound time.Duration) Option {
 	return func(l *Lock) error {
 		if bound < time.Millisecond {
@@ -21,8 +22,8 @@ func WithConfirmationBound(bound time.Duration) Option {
 	}
 }
 
-// WithLeaseDuration sets the LeaseDuration of the LeaderElectionConfig. It is needed where that is not a whole number of
-// seconds: client-go reports only whole seconds to a lock, and would believe for longer than the lease lasts.
+// WithLeaseDuration sets the LeaseDuration of the LeaderElectionConfig. It is needed if that is not a whole number of
+// seconds, because client-go reports only whole seconds to a lock, and would believe for longer than the lease lasts.
 func WithLeaseDuration(lease time.Duration) Option {
 	return func(l *Lock) error {
 		if lease < 100*time.Millisecond {
@@ -33,7 +34,7 @@ func WithLeaseDuration(lease time.Duration) Option {
 	}
 }
 
-// WithMetadata sets what other candidates see of this one in the record, as JSON of at most 4096 bytes. Default: {}.
+// WithMetadata sets the metadata that other candidates see in the record, as JSON of at most 4096 bytes. Default: {}.
 func WithMetadata(json string) Option {
 	return func(l *Lock) error {
 		if len(json) > 4096 {
@@ -44,7 +45,8 @@ func WithMetadata(json string) Option {
 	}
 }
 
-// WithoutEvents makes RecordEvent do nothing. By default it creates an Event, which needs the right to create events.
+// WithoutEvents makes RecordEvent do nothing. By default it creates an Event, which requires the right to create
+// events.
 func WithoutEvents() Option {
 	return func(l *Lock) error {
 		l.writesEvents = false

@@ -13,34 +13,39 @@ import (
 )
 
 const (
-	// A relay often takes tens of milliseconds. Reads are cheap, and need no connection of their own.
+	// How long to wait before the first read, and at most between reads. A relay often takes tens of milliseconds. Reads
+	// are cheap, and need no extra connection.
 	firstRead   = 10 * time.Millisecond
 	longestRead = 250 * time.Millisecond
-	// How often a resource may come and go, or be full, while one request is written.
+	// How many times a resource may be created, deleted or full while one request is written.
 	mostWrites = 3
+	// How many times a replaced request is written again. Each time, another abandoned request was applied late.
+	mostReplaced = 8
 )
 
-// Everything that a claim can have: a merge patch keeps what it does not name.
+// Every field that a claim can have, because a merge patch keeps the fields that it does not name.
 var emptyClaim = map[string]any{
 	"holder": nil, "attempt": nil, "leaseDurationMs": nil, "afterTerm": nil, "expiredVersion": nil,
-	"metadata": nil, "term": nil, "version": nil, "carry": nil, "mark": nil,
+	"metadata": nil, "term": nil, "version": nil, "checkpoint": nil, "writeId": nil,
 }
 
-// ask writes one request and waits for its answer. Any error leaves the outcome unknown. sent is the moment before the
-// request was written.
+// ask writes one request and waits for its answer. After an error the outcome is unknown. sent is the moment just
+// before the request was written.
 func (l *Lock) ask(ctx context.Context, verb v1alpha1.Verb, claim map[string]any, timeout time.Duration) (answer *v1alpha1.Answer, sent moment, err error) {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	id := randomID()
-	l.noteMark(id)
+	l.noteWriteID(id)
 	claim["holder"] = l.identity
-	claim["mark"] = id
+	claim["writeId"] = id
 	sent = l.clock()
 	written, err := l.write(within, id, verb, claim, timeout)
 	if err != nil {
 		return nil, sent, l.unwritten(ctx, err, timeout)
 	}
-	answer, err = l.await(within, written, id)
+	// A request that is written again keeps its id, so whichever copy is carried out answers this call.
+	writeAgain := func() (*snapshot, error) { return l.write(within, id, verb, claim, timeout) }
+	answer, err = l.await(within, written, id, writeAgain)
 	if err != nil {
 		return nil, sent, l.unanswered(ctx, err, timeout)
 	}
@@ -50,8 +55,8 @@ func (l *Lock) ask(ctx context.Context, verb v1alpha1.Verb, claim map[string]any
 	return answer, sent, nil
 }
 
-// write puts the request into the resource, which it creates if it is missing. It removes the requests of candidates
-// that are gone.
+// write puts the request into the resource, and creates the resource if it is missing. It removes the requests of
+// candidates that are gone.
 func (l *Lock) write(ctx context.Context, id string, verb v1alpha1.Verb, claim map[string]any, timeout time.Duration) (*snapshot, error) {
 	renewTime := time.Now().UTC().Format(metav1.RFC3339Micro)
 	request := map[string]any{
@@ -59,7 +64,7 @@ func (l *Lock) write(ctx context.Context, id string, verb v1alpha1.Verb, claim m
 		"timeoutMs": math.Ceil(milliseconds(timeout)),
 		"claim":     claim,
 	}
-	// The controller takes a heartbeat without a request for that of a candidate that knows only the document.
+	// The controller would attribute a heartbeat without a request to a spec-only candidate.
 	spec := map[string]any{"holderIdentity": l.identity, "renewTime": renewTime}
 	if lasts, ok := claim["leaseDurationMs"].(float64); ok {
 		spec["leaseDurationSeconds"] = int64(math.Ceil(lasts / 1000))
@@ -91,7 +96,7 @@ func (l *Lock) writeOnce(ctx context.Context, spec, request map[string]any) (*sn
 	return l.resource.create(ctx, with(spec, "requests", map[string]any{l.key: request}))
 }
 
-// mayWriteAgain is whether another try to write can succeed.
+// mayWriteAgain reports whether another try to write can succeed.
 func (l *Lock) mayWriteAgain(ctx context.Context, err error) bool {
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return true
@@ -112,9 +117,11 @@ func (l *Lock) mayWriteAgain(ctx context.Context, err error) bool {
 	return len(latest.silent(l.key)) > known
 }
 
-// await reads the resource until it shows the answer.
-func (l *Lock) await(ctx context.Context, written *snapshot, id string) (*v1alpha1.Answer, error) {
+// await reads the resource until it shows the answer. It writes the request again if a write of an earlier call, which
+// was abandoned, is applied late and replaces it. Otherwise no controller would ever see the request.
+func (l *Lock) await(ctx context.Context, written *snapshot, id string, writeAgain func() (*snapshot, error)) (*v1alpha1.Answer, error) {
 	var failed error
+	replaced := 0
 	for pause := firstRead; ; pause = min(longestRead, pause*3/2) {
 		if !sleep(ctx, pause) {
 			if failed != nil && contextError(failed) == nil {
@@ -134,23 +141,31 @@ func (l *Lock) await(ctx context.Context, written *snapshot, id string) (*v1alph
 		if answer := read.answer(l.key, id); answer != nil {
 			return answer, nil
 		}
+		// Only a later generation counts. An earlier one does not have the request yet.
+		isReplaced := read.generation() > written.generation() && read.requestID(l.key) != id
+		if isReplaced && replaced < mostReplaced {
+			replaced++
+			if again, err := writeAgain(); err == nil {
+				written = again
+			}
+		}
 	}
 }
 
-// unwritten says why the API server has not confirmed that it has the request.
+// unwritten explains why the API server has not confirmed the request.
 func (l *Lock) unwritten(ctx context.Context, err error, timeout time.Duration) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case apierrors.IsInvalid(err):
-		return &Error{ReasonFull, l.resource.String() + " does not take the request. It takes those of 64 candidates", err}
+		return &Error{ReasonFull, l.resource.String() + " does not accept the request: it accepts those of at most 64 candidates", err}
 	case contextError(err) != nil:
 		return failure(ReasonUnreachable, "the API server did not confirm within %v that it has the request in %s", timeout, l.resource)
 	}
 	return err
 }
 
-// unanswered says why the request has no answer.
+// unanswered explains why the request has no answer.
 func (l *Lock) unanswered(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -165,9 +180,9 @@ func (l *Lock) unanswered(ctx context.Context, err error, timeout time.Duration)
 		return failure(ReasonNotConfirmed, "%s has no answer after %v. The controller reports %s", l.resource, timeout, why)
 	}
 	if !l.latest.isAnswered() {
-		return failure(ReasonNoController, "no controller has ever answered in %s: does \"tenure controller\" run in this cluster, for namespace %s?", l.resource, l.resource.namespace)
+		return failure(ReasonNoController, "no controller has ever answered in %s: is \"tenure controller\" running in this cluster, for namespace %s?", l.resource, l.resource.namespace)
 	}
-	return failure(ReasonNotConfirmed, "%s has no answer after %v. A controller has answered before: does it still run, and is the confirmation bound longer than a relay?", l.resource, timeout)
+	return failure(ReasonNotConfirmed, "%s has no answer after %v. A controller has answered before: is it still running, and is the confirmation bound longer than a relay?", l.resource, timeout)
 }
 
 func withEmptyClaim(request map[string]any) map[string]any {
@@ -181,7 +196,7 @@ func withEmptyClaim(request map[string]any) map[string]any {
 	return with(request, "claim", claim)
 }
 
-// with returns a copy that has one more field.
+// with returns a copy with one additional field.
 func with(fields map[string]any, name string, value any) map[string]any {
 	copied := make(map[string]any, len(fields)+1)
 	for key, old := range fields {

@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-// The one MultiClusterLease of a lock, as the API server keeps it.
+// resource accesses the one MultiClusterLease of a lock at the API server.
 type resource struct {
 	api       dynamic.ResourceInterface
 	namespace string
@@ -29,9 +29,13 @@ func (r *resource) get(ctx context.Context) (*snapshot, error) {
 	return r.result("get", object, err)
 }
 
+// An API server that gets this drops its record of who wrote which field, and no longer keeps one for this object. It
+// would take up almost half of the object, and most of the time of a write.
+var untracked = map[string]any{"managedFields": []any{map[string]any{}}}
+
 // patch replaces parts of the spec. An API server that does not know a field must refuse it, not drop it.
 func (r *resource) patch(ctx context.Context, spec map[string]any) (*snapshot, error) {
-	body, err := json.Marshal(map[string]any{"spec": spec})
+	body, err := json.Marshal(map[string]any{"metadata": untracked, "spec": spec})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +71,7 @@ func (r *resource) result(verb string, object *unstructured.Unstructured, err er
 	return newSnapshot(object), nil
 }
 
-// explain keeps an error that says that the resource does not exist, or exists already: others act on it.
+// explain preserves "not found" and "already exists" errors, because callers act on them.
 func (r *resource) explain(verb string, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -79,7 +83,7 @@ func (r *resource) explain(verb string, err error) error {
 	answer := status.Status()
 	switch {
 	case answer.Code == http.StatusNotFound && isKindUnknown(answer):
-		// Not wrapped: client-go would take it for a missing resource and try to create that.
+		// This error is not wrapped, because client-go would treat it as a missing resource and try to create it.
 		return failure(ReasonNotInstalled,
 			"the API server does not know MultiClusterLease (%s): apply deploy/multicluster/crd.yaml", answer.Message)
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
@@ -91,7 +95,7 @@ func (r *resource) explain(verb string, err error) error {
 	return &Error{ReasonUnreachable, "cannot " + verb + " " + r.String(), err}
 }
 
-// The API server answers for an unknown kind without naming a resource.
+// For an unknown kind, the API server's answer names no resource.
 func isKindUnknown(answer metav1.Status) bool {
 	return answer.Details == nil || answer.Details.Name == "" || answer.Reason != metav1.StatusReasonNotFound
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-// What the lock reads of a resource. Parts are decoded one by one: something malformed that one candidate wrote must
-// not stop the others.
+// snapshot is the part of a resource that the lock reads. The fields are decoded one by one, so that a malformed field
+// of one candidate does not stop the others.
 type snapshot struct {
 	object *unstructured.Unstructured
 }
@@ -22,7 +22,15 @@ func (s *snapshot) version() string { return s.object.GetResourceVersion() }
 
 func (s *snapshot) uid() string { return string(s.object.GetUID()) }
 
-// answer returns what was answered to one request, or nil. Ids bind answers to requests: no other answer is ours.
+func (s *snapshot) generation() int64 { return s.object.GetGeneration() }
+
+// requestID returns the id of the request in this slot, or "".
+func (s *snapshot) requestID(key string) string {
+	id, _, _ := unstructured.NestedString(s.object.Object, "spec", "requests", key, "id")
+	return id
+}
+
+// answer returns the answer to one request, or nil. Ids bind answers to requests, so no other answer counts.
 func (s *snapshot) answer(key, id string) *v1alpha1.Answer {
 	var answer v1alpha1.Answer
 	if !s.decode(&answer, "status", "answers", key) || answer.ID != id {
@@ -46,13 +54,13 @@ func (s *snapshot) term() int64 {
 	return term
 }
 
-// isAnswered is whether a controller has ever served the resource.
+// isAnswered reports whether any controller has ever served the resource.
 func (s *snapshot) isAnswered() bool {
 	_, found, _ := unstructured.NestedFieldNoCopy(s.object.Object, "status", "observedGeneration")
 	return found
 }
 
-// failing returns what a condition that does not hold says, or "".
+// failing returns the message of a condition that does not hold, or "".
 func (s *snapshot) failing(kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(s.object.Object, "status", "conditions")
 	for _, one := range conditions {

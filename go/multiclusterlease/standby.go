@@ -15,16 +15,16 @@ import (
 	"github.com/tenure-js/tenure/go/api/v1alpha1"
 )
 
-// A view is the newest lease of another candidate, as it was seen here.
+// A view is the newest lease of another candidate, as observed by this lock.
 type view struct {
 	record *v1alpha1.Record
-	// When this version was first seen, and never earlier.
+	// When this version was first seen. It may be a later time, but never an earlier one.
 	seenAt moment
-	// When it is worth asking for the lease.
+	// When to request the lease.
 	retryAt time.Time
 }
 
-// expired returns the version that was seen here for all of its duration.
+// expired returns the version that was observed here for its whole duration.
 func (v view) expired(now clock) (string, bool) {
 	if v.record == nil || v.record.Released || v.record.LeaseDurationMs <= 0 {
 		return "", false
@@ -32,9 +32,9 @@ func (v view) expired(now clock) (string, bool) {
 	return v.record.Version, milliseconds(now.waited(v.seenAt)) >= v.record.LeaseDurationMs
 }
 
-// look is Get.
+// look implements Get.
 func (l *Lock) look(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	// A leader, or one that has just lost the lease, must not wait: its work goes on meanwhile.
+	// A leader, or a candidate that has just lost the lease, must not wait, because its work is still running.
 	if l.hasLed && l.isOfLeader(ctx) {
 		if l.Held() {
 			return l.shownAs(l.identity, l.highestTerm)
@@ -42,15 +42,15 @@ func (l *Lock) look(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 		return l.shownAs("", l.highestTerm)
 	}
 	if l.hasLed {
-		// A new run of client-go. What the run before it left is released below, once it is seen.
+		// This is a new run of client-go. The lease of the previous run is released below, once it is seen.
 		l.hasLed, l.grant = false, nil
 		l.forget()
 	}
-	// Found, but not confirmed: Update renews it first.
+	// The lease was found but is not confirmed. Update renews it first.
 	if l.grant != nil {
 		return l.shownAs("", l.grant.term)
 	}
-	// client-go does not limit a standby's call. On a connection whose peer is gone it would hang for minutes.
+	// client-go sets no deadline for a standby's call. On a connection whose peer is gone, it would hang for minutes.
 	limited, cancel := context.WithTimeout(ctx, longestPause)
 	latest, err := l.resource.get(limited)
 	cancel()
@@ -61,7 +61,7 @@ func (l *Lock) look(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	if err := l.releaseAbandoned(ctx); err != nil {
 		return nil, nil, err
 	}
-	// Nothing is known of the global lock before the first answer, and an unknown outcome is resolved by asking again.
+	// Before the first answer, nothing is known about the global lock. A request whose outcome is unknown is repeated.
 	if l.pending != nil || l.lease == 0 {
 		return l.current()
 	}
@@ -71,7 +71,8 @@ func (l *Lock) look(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	return l.current()
 }
 
-// current returns what client-go is to see: our own lease, another's, or none, which makes it call Update.
+// current returns the record for client-go: this lock's own lease, another's, or none, which makes client-go call
+// Update.
 func (l *Lock) current() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record := l.view.record
 	isOthers := record != nil && !record.Released
@@ -81,15 +82,15 @@ func (l *Lock) current() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	}
 	l.shown = holderKey(record)
 	if record.Holder == l.identity {
-		// Another process with this name, such as the previous run of a container. client-go must not take the lease for
-		// its own, so the name is shown in a form that no identity has.
+		// The holder is another process with the same name, such as the previous run of a container. client-go must not
+		// mistake the lease for its own, so the name is shown in a form that no identity has.
 		return l.shownAs("/"+record.Holder, record.Term)
 	}
 	return l.shownAs(record.Holder, record.Term)
 }
 
-// isOfLeader is whether client-go makes this call while it leads or releases. It limits those by RenewDeadline, which is
-// less than a lease.
+// isOfLeader reports whether client-go makes this call while it leads or releases. client-go limits such calls by
+// RenewDeadline, which is less than a lease.
 func (l *Lock) isOfLeader(ctx context.Context) bool {
 	deadline, isLimited := ctx.Deadline()
 	return isLimited && time.Until(deadline) <= 2*l.lease
@@ -98,7 +99,7 @@ func (l *Lock) isOfLeader(ctx context.Context) bool {
 func (l *Lock) shownAs(holder string, term int64) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record := &resourcelock.LeaderElectionRecord{
 		HolderIdentity: holder,
-		// client-go adds one for each change of the holder, as the term does.
+		// client-go adds one for each change of the holder. The term does the same.
 		LeaderTransitions: int(max(0, term-1)),
 	}
 	if seen := l.view.record; seen != nil {
@@ -112,8 +113,8 @@ func (l *Lock) shownAs(holder string, term int64) (*resourcelock.LeaderElectionR
 	return record, raw, err
 }
 
-// waitForChange returns when client-go has something to do: the lease is free or granted to this lock, or another
-// candidate holds it than the one that Get returned last.
+// waitForChange returns when client-go must act: the lease is free or granted to this lock, or its holder is not the
+// one that Get returned last.
 func (l *Lock) waitForChange(ctx context.Context, from string) error {
 	changes := l.follow(ctx, from)
 	defer changes.stop()
@@ -133,7 +134,8 @@ func (l *Lock) waitForChange(ctx context.Context, from string) error {
 				return err
 			}
 		case <-timer.C:
-			// Asked for here, and not by Update: after a refusal client-go would sleep, and hear of no release.
+			// The lease is requested here and not by Update, because client-go would sleep after a refusal and miss a
+			// release.
 			answer, _, _, err := l.acquire(ctx, l.lease, l.boundOf(l.lease))
 			if err != nil {
 				return err
@@ -155,7 +157,7 @@ func holderKey(record *v1alpha1.Record) string {
 	return record.Holder + "\n" + record.Attempt
 }
 
-// see takes note of a resource. What it shows may be of the past: terms only rise.
+// see records a resource. It may be outdated, so terms only rise.
 func (l *Lock) see(latest *snapshot) {
 	l.latest = latest
 	record := latest.record()
@@ -171,9 +173,9 @@ func (l *Lock) see(latest *snapshot) {
 	}
 }
 
-// observe takes note of the global record.
+// observe records the global record.
 func (l *Lock) observe(record *v1alpha1.Record) {
-	// An own grant of unknown outcome is found by repeating the request, which names the term before it.
+	// A grant to this lock whose outcome is unknown is found by repeating the request, which names the term before it.
 	if l.pending != nil && record.Attempt == l.pending.id {
 		return
 	}
@@ -184,14 +186,15 @@ func (l *Lock) observe(record *v1alpha1.Record) {
 	}
 	now := l.clock()
 	l.view = view{record, now, l.retryAt(now, record.LeaseDurationMs)}
-	// A renewal in another cluster shows late. The controller saw it in time, and told when to ask.
+	// A renewal in another cluster arrives late. The controller saw it in time, and said when to ask again. That moment
+	// may have passed while client-go slept. The lock then asks at once, instead of waiting for a whole lease again.
 	isRenewal := before.record != nil && before.record.Attempt == record.Attempt && !record.Released
-	if isRenewal && isElsewhere(record) && before.retryAt.After(now.monotonic) {
+	if isRenewal && isElsewhere(record) {
 		l.view.retryAt = before.retryAt
 	}
 }
 
-// observeRefusal takes note of why the lease was refused, and of when to ask again.
+// observeRefusal records why the lease was refused, and when to ask again.
 func (l *Lock) observeRefusal(answer *v1alpha1.Answer) {
 	if answer.HighestTerm != nil {
 		l.highestTerm = max(l.highestTerm, *answer.HighestTerm)
@@ -208,19 +211,19 @@ func (l *Lock) observeRefusal(answer *v1alpha1.Answer) {
 	}
 }
 
-// retryAt is a moment after the lease has expired, not the same for all standbys.
+// retryAt returns a moment after the lease has expired, with jitter, so that standbys do not all ask at once.
 func (l *Lock) retryAt(now moment, afterMs float64) time.Time {
 	spread := 1 + rand.Float64()*milliseconds(l.lease)/200
 	return now.monotonic.Add(time.Duration((afterMs + spread) * float64(time.Millisecond)))
 }
 
-// releaseAbandoned releases a lease that was granted to an attempt of this lock after it was given up.
+// releaseAbandoned releases a lease that was granted to an abandoned attempt of this lock.
 func (l *Lock) releaseAbandoned(ctx context.Context) error {
 	record := l.view.record
 	if record == nil || record.Released || l.lease == 0 || !slices.Contains(l.attempts, record.Attempt) {
 		return nil
 	}
-	if record.Mark == "" || !slices.Contains(l.marks, record.Mark) {
+	if record.WriteID == "" || !slices.Contains(l.writeIDs, record.WriteID) {
 		return nil
 	}
 	_, err := l.releaseGrant(ctx, grant{record.Attempt, record.Term, record.Version})

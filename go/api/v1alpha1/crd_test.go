@@ -15,7 +15,7 @@ import (
 
 const definition = "../../../deploy/multicluster/crd.yaml"
 
-// The parts of a schema that a Go type has too.
+// The parts of a schema that also exist in a Go type.
 type fieldSchema struct {
 	Type                 string                 `json:"type"`
 	Format               string                 `json:"format"`
@@ -49,10 +49,10 @@ func readSchema(t *testing.T) (group, version string, root fieldSchema) {
 	return crd.Spec.Group, newest.Name, newest.Schema.Root
 }
 
-func TestTheTypesAndTheDefinitionOfTheResourceAreEqual(t *testing.T) {
+func TestTheTypesMatchTheCRD(t *testing.T) {
 	group, version, root := readSchema(t)
 	if group != GroupVersion.Group || version != GroupVersion.Version {
-		t.Errorf("the definition is of %s/%s, and the types of %s", group, version, GroupVersion)
+		t.Errorf("the CRD defines %s/%s, but the types are of %s", group, version, GroupVersion)
 	}
 	compare(t, "spec", reflect.TypeFor[MultiClusterLeaseSpec](), root.Properties["spec"])
 	compare(t, "status", reflect.TypeFor[MultiClusterLeaseStatus](), root.Properties["status"])

@@ -9,7 +9,7 @@ import (
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "tenure.dev", Version: "v1alpha1"}
 
-// Resource is how the API server names the collection of MultiClusterLeases.
+// Resource is the name of the collection of MultiClusterLeases in the API server.
 var Resource = GroupVersion.WithResource("multiclusterleases")
 
 var (

@@ -87,8 +87,8 @@ func (in *Claim) DeepCopyInto(out *Claim) {
 		*out = new(int64)
 		**out = **in
 	}
-	if in.Carry != nil {
-		in, out := &in.Carry, &out.Carry
+	if in.Checkpoint != nil {
+		in, out := &in.Checkpoint, &out.Checkpoint
 		*out = new(string)
 		**out = **in
 	}
