@@ -1,7 +1,7 @@
 // npm run bench:attacks: the latency of honest clients while another client attacks the service. Options: `--only NAME`
 // runs one attack, `--seconds N` sets its duration, `--heap MB` sets the heap of each process of the service.
-// `--replicas` attacks the active one of three replicas on etcd, then a follower; `--on active` or `--on follower` attacks
-// only that one. "starved" is the fraction of the time in which a process of the service waited for a CPU.
+// `--replicas` attacks the active replica of three on etcd, then a follower. `--on active` or `--on follower` attacks
+// only that one. "starved" is the fraction of the time during which a process of the service waited for a CPU.
 import { parseArgs } from 'node:util'
 import { load } from '../scripts/load.js'
 
@@ -11,6 +11,8 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '12' },
     heap: { type: 'string' },
     quick: { type: 'boolean', default: false },
+    // Accepted because bench:all passes it to every benchmark. It has no effect here: results are only printed.
+    'dry-run': { type: 'boolean', default: false },
     program: { type: 'string' },
     replicas: { type: 'boolean', default: false },
     on: { type: 'string', multiple: true, default: ['active', 'follower'] },

@@ -25,7 +25,7 @@ function tell(type) {
 
 process.on('message', () => {
   tell('releases')
-  // Long enough to skip this round, short enough to stand by in the next one.
+  // Long enough to skip this round, and short enough to stand by in the next one.
   void elector.stepDown({ cooldownMs: 200 })
 })
 process.on('disconnect', () => process.exit())

@@ -1,22 +1,21 @@
 // npm run bench:cluster: replicas of the election service on one etcd, compared in one run with that etcd alone and
-// with the service on a directory. Each server has its own process; this process generates the load.
+// with the service on a directory. Each server has its own process, and this process generates the load.
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { load } from '../scripts/load.js'
-import { writePage } from './cluster-page.js'
 import { Connection, drive, openMany } from './http-connection.js'
 import { Replicas } from './replicas.js'
-import { format, median, percentile, readOptions, Report } from './report.js'
+import { format, median, percentile } from './numbers.js'
+import { readOptions, Report } from './report.js'
 import { fillStorage } from './fill-storage.js'
 import { campaign, compare, fill, groupName, hourMs, put } from './service-load.js'
 import { Servers } from './service-process.js'
 import { SseWatchers } from './sse-watchers.js'
 
-const resultsFile = join(import.meta.dirname, 'cluster-results.json')
-const options = readOptions(resultsFile)
+const options = readOptions('cluster')
 const { quick } = options
-const figures = new Report(options)
+const figures = await Report.open(options)
 const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
 const { etcd } = /** @type {typeof import('../test/servers/etcd.ts')} */ (await load('test/servers/etcd.ts'))
 const { freePort } = /** @type {typeof import('../test/servers/free-port.ts')} */ (
@@ -29,7 +28,7 @@ const clients = 64
 const leaseMs = 3_000
 const deaths = quick ? 1 : 5
 const groups = quick ? 500 : 10_000
-const sizes = quick ? [10, 500] : [10, 10_000, 1_000_000]
+const sizes = process.env['SIZES']?.split(',').map(Number) ?? (quick ? [10, 500] : [10, 10_000, 1_000_000])
 
 figures.describe({ clients, leaseMs, deaths, groups })
 const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
@@ -38,21 +37,25 @@ const servers = new Servers(folder)
 const database = await start(etcd)
 const storeOf = (/** @type {string} */ part) => `etcd://${new URL(database.url).host}/${part}`
 const replicasOn = (/** @type {string} */ part, count = 3) => Replicas.start(count, servers, storeOf(part), freePort)
+/** The parts, in the order in which they run. The environment variable ONLY selects a single part. */
+const parts = {
+  renewals: benchRenewals,
+  shares: benchShares,
+  batches: benchBatches,
+  grants: benchGrants,
+  handovers: benchHandOvers,
+  watchers: benchWatchers,
+  sizes: benchSizes,
+}
+const only = process.env['ONLY']
 try {
-  await benchRenewals()
-  await benchShares()
-  await benchBatches()
-  await benchGrants()
-  await benchHandOvers()
-  await benchWatchers()
-  await benchSizes()
+  for (const [name, run] of Object.entries(parts)) if (only === undefined || only === name) await run()
 } finally {
   await servers.stopAll()
   await database.stop()
   rmSync(folder, { recursive: true, force: true })
 }
-figures.finish()
-if (options.results === resultsFile && !quick) writePage(resultsFile)
+if (only === undefined) figures.finish()
 
 async function benchRenewals() {
   const replicas = await replicasOn('renewals', 2)
@@ -95,7 +98,7 @@ async function benchRenewals() {
   await replicas.stop()
 }
 
-/** Followers on the same machine take work off the active replica, and so use the other cores. */
+/** Followers take work off the active replica, even on the same machine, because they use the other cores. */
 async function benchShares() {
   const alone = await servers.start('elections', 'shares')
   const replicas = await replicasOn('shares')
@@ -266,7 +269,7 @@ async function benchWatchers() {
   await replicas.stop()
 }
 
-/** The figures that an operator plans with. */
+/** The figures that an operator needs for planning. */
 async function benchSizes() {
   const rows = []
   for (const size of sizes) {
@@ -275,22 +278,55 @@ async function benchSizes() {
     const before = await bytesInUse()
     await fillStorage(storeOf(part), size)
     const stored = (await bytesInUse()) - before
-    const replicas = await replicasOn(part, 2)
-    const { active, followers } = await replicas.roles()
-    // A follower has no groups.
-    const heap = (await active.heapUsed()) - ((await followers[0]?.heapUsed()) ?? 0)
+    const startMs = performance.now()
+    const replicas = await replicasOn(part)
+    await replicas.ready()
+    const readyMs = performance.now() - startMs
+    const { active } = await replicas.roles()
+    const heap = (await active.heapUsed()) - (await emptyHeap())
     const failoverMs = await replicas.handOverMs('SIGKILL')
-    // A small number of groups takes less memory than the processes differ by anyway.
+    console.log(`ready after ${format(readyMs)} ms, SIGKILL to the next grant ${format(failoverMs)} ms`)
+    await replicas.add()
+    await replicas.ready()
+    const refusedMs = await replicas.rollingRestartMs()
+    // A small number of groups takes less memory than the normal difference between processes.
     const each = (/** @type {number} */ bytes) => (size < 1_000 ? null : Math.round(bytes / size))
     rows.push({
       groups: size,
       'failover ms': Math.round(failoverMs),
+      'longest wait in a rolling restart, ms': Math.round(refusedMs),
+      'start of three replicas, ms': Math.round(readyMs),
       'heap bytes of a group': each(heap),
       'bytes of a group in etcd': each(stored),
+      load: Number((loadavg()[0] ?? 0).toFixed(1)),
     })
     await replicas.stop()
   }
   figures.addTable('sizes', rows)
+  figures.add({
+    name: 'SIGKILL to the next grant at any size, slowest',
+    value: Math.max(...rows.map((row) => row['failover ms'])),
+    unit: 'ms',
+    goal: leaseMs + 1_000,
+    atMost: true,
+    detail: `${sizes.join(', ')} groups; the lease of the active replica is ${leaseMs} ms`,
+  })
+  figures.add({
+    name: 'longest wait for a grant in a rolling restart',
+    value: Math.max(...rows.map((row) => row['longest wait in a rolling restart, ms'])),
+    unit: 'ms',
+    goal: 1_000,
+    atMost: true,
+    detail: `${sizes.join(', ')} groups; three replicas, one after another`,
+  })
+}
+
+/** Returns the heap of a replica without groups. */
+async function emptyHeap() {
+  const replicas = await replicasOn('empty', 1)
+  const heap = await (await replicas.roles()).active.heapUsed()
+  await replicas.stop()
+  return heap
 }
 
 /** @param {string} path @param {object} body @returns {Promise<Record<string, unknown>>} */
@@ -320,7 +356,7 @@ async function writtenSince(prefix, revision) {
   return /** @type {object[]} */ (kvs).length
 }
 
-/** Returns the size in use, without what a compaction would free. */
+/** Returns the size in use, without the space that a compaction would free. */
 async function bytesInUse() {
   const { dbSizeInUse = '0' } = await ask('/v3/maintenance/status', {})
   return Number(dbSizeInUse)

@@ -1,4 +1,4 @@
-// How late a standby leads after the lease of a silent holder expired in the memory store.
+// Measures how late a standby leads after the lease of a silent holder has expired in the memory store.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Elector, memoryStore } from 'tenure'
 

@@ -1,4 +1,4 @@
-// What the package costs before it does any work.
+// Measures what the package costs before it does any work.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 
@@ -11,11 +11,11 @@ export function measureImport(runs) {
     execFileSync(process.execPath, [join(import.meta.dirname, 'programs', program)])
     return performance.now() - startMs
   }
-  // The runs alternate, so that other load on the machine affects both alike.
+  // The runs alternate, so that other load on the machine affects both equally.
   return Array.from({ length: runs }, () => ({ emptyMs: timed('empty.js'), importMs: timed('import.js') }))
 }
 
-/** Returns the size of the tarball of what is already built. */
+/** Returns the size of the tarball of the existing build. */
 export function packedBytes() {
   const args = ['pack', './packages/tenure', '--dry-run', '--json', '--ignore-scripts']
   const report = execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 
 /**
  * One keep-alive connection that sends a request and waits for its answer. It does as little as possible, so that the
- * measurement shows the server.
+ * measurement reflects the server.
  */
 export class Connection {
   #socket

@@ -1,4 +1,4 @@
-// The cost of isLeader() as a multiple of reading the clock.
+// Measures the cost of isLeader() as a multiple of reading the clock.
 import { Elector, memoryStore } from 'tenure'
 
 const [rounds = 0, calls = 0] = process.argv.slice(2).map(Number)

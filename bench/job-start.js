@@ -29,7 +29,8 @@ async function measureStarts() {
       })
     })
   )
-  // Also measures a timer and a disk write alone, in between. On a busy machine they take most of the time.
+  // Also measures a timer and a disk write on their own, in between. On a busy machine they account for most of the
+  // time.
   const [bareMs] = await Promise.all([measureBare(join(directory, 'bare')), ran])
   await jobs.close()
   await store.close?.()
@@ -88,10 +89,7 @@ async function warmUp(sharedLeader) {
   await jobs.close()
 }
 
-/**
- * Returns the lowest of several samples. Renewals continue meanwhile, and their garbage is not part of what a job
- * holds.
- */
+/** Returns the lowest of several samples. Renewals continue meanwhile, and their garbage does not belong to a job. */
 async function heapUsed() {
   const readings = []
   for (let round = 0; round < 5; round++) {

@@ -21,11 +21,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @param {string} lease
  * @param {string} identity
  * @param {Timings} timings
+ * @param {string} program
  * @returns {Replica}
  */
-export function startTenure(kubeConfig, lease, identity, timings) {
+export function startTenure(kubeConfig, lease, identity, timings, program = 'kubernetes-candidate.js') {
   const args = [kubeConfig, lease, identity, JSON.stringify(timings)]
-  const child = fork(join(import.meta.dirname, 'kubernetes-candidate.js'), args)
+  const child = fork(join(import.meta.dirname, program), args, { env: { ...process.env, KUBECONFIG: kubeConfig } })
   const exited = once(child, 'exit')
   /** @type {Told[]} */
   const events = []
@@ -55,7 +56,7 @@ export class Fleet {
 
   /**
    * @param {(identity: string) => Replica} start
-   * @param {number} settleMs how long a standby takes to stand by as it does for good
+   * @param {number} settleMs how long a new standby needs to settle
    */
   constructor(start, settleMs) {
     this.#start = start

@@ -1,12 +1,12 @@
-// How leaders survive a slow API server and one that stalls: Tenure and client-go side by side.
+// Measures how leaders survive an API server that is slow or stalls, with Tenure and client-go side by side.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
 
 const { SideBySide } = /** @type {typeof import('../test/kubernetes/side-by-side.ts')} */ (
   await load('test/kubernetes/side-by-side.ts')
 )
-const { electSlowly, stallElection } = /** @type {typeof import('../test/kubernetes/patience.ts')} */ (
-  await load('test/kubernetes/patience.ts')
+const { electSlowly, stallElection } = /** @type {typeof import('../test/kubernetes/slow-elections.ts')} */ (
+  await load('test/kubernetes/slow-elections.ts')
 )
 
 /**
@@ -15,14 +15,20 @@ const { electSlowly, stallElection } = /** @type {typeof import('../test/kuberne
  * @typedef {import('../test/kubernetes/side-by-side.ts').ElectionTimings} ElectionTimings
  * @typedef {import('./report.js').Report} Report
  * @typedef {object} Load
- * @property {number[]} latenciesMs added to each call
- * @property {number} keepMs how long a leader behind such calls must stay
- * @property {number[]} stallsMs how long the API server stands still
- * @property {number[]} phases when a stall begins, as shares of the time between two renewals
+ * @property {number[]} latenciesMs added to each round trip
+ * @property {number} keepMs how long a leader with such calls must keep its lease
+ * @property {number[]} stallsMs how long the API server stalls
+ * @property {number[]} phases when a stall begins, as a fraction of the time between two renewals
  */
 
 /** @type {Kind[]} */
 const kinds = ['tenure', 'client-go']
+/** @type {import('../test/kubernetes/slow-elections.ts').Slowness[]} */
+const slownesses = ['api-server', 'network']
+/** The names of these cases in the figures. */
+const titles = { 'api-server': 'slow calls', network: 'slow network' }
+/** A difference below this is noise, because two processes on one machine do not start at the same moment. */
+const noiseMs = 200
 
 /**
  * @param {ApiServer} cluster
@@ -35,9 +41,16 @@ export async function benchPatience(cluster, figures, timings, { latenciesMs, ke
   try {
     console.log(`${latenciesMs.length} latencies, leaders to be kept for ${keepMs / 1000} s ...`)
     const slow = await Promise.all(
-      latenciesMs.flatMap((latencyMs) => kinds.map((kind) => electSlowly(sides, kind, latencyMs, keepMs))),
+      slownesses.flatMap((slowness) =>
+        latenciesMs.flatMap((latencyMs) =>
+          kinds.map((kind) => electSlowly(sides, kind, { slowness, latencyMs, keepMs })),
+        ),
+      ),
     )
-    reportSlow(figures, latenciesMs, keepMs, slow)
+    for (const slowness of slownesses) {
+      const some = slow.filter((each) => each.slowness === slowness)
+      reportSlow(figures, latenciesMs, keepMs, some, slowness)
+    }
     console.log(`${stallsMs.length} stalls, each at ${phases.length} moments between two renewals ...`)
     const stalled = await Promise.all(
       stallsMs.flatMap((stallMs, index) =>
@@ -69,27 +82,40 @@ export async function benchPatience(cluster, figures, timings, { latenciesMs, ke
  * @param {Report} figures
  * @param {number[]} latenciesMs
  * @param {number} keepMs
- * @param {import('../test/kubernetes/patience.ts').SlowElection[]} elections
+ * @param {import('../test/kubernetes/slow-elections.ts').SlowElection[]} elections
+ * @param {keyof typeof titles} slowness
  */
-function reportSlow(figures, latenciesMs, keepMs, elections) {
+function reportSlow(figures, latenciesMs, keepMs, elections, slowness) {
   const isKept = (/** @type {(typeof elections)[number] | undefined} */ election) => (election?.keptMs ?? 0) >= keepMs
   let onlyPeer = 0
+  let ratio = 0
   const rows = latenciesMs.map((latencyMs) => {
     const [tenure, peer] = kinds.map((kind) =>
       elections.find((each) => each.kind === kind && each.latencyMs === latencyMs),
     )
     if (isKept(peer) && !isKept(tenure)) onlyPeer++
+    const { electedAfterMs: ownMs = Infinity } = tenure ?? {}
+    const { electedAfterMs: peerMs = Infinity } = peer ?? {}
+    ratio = Math.max(ratio, Math.max(ownMs - noiseMs, 0) / peerMs)
     return {
-      'added to each call, s': latencyMs / 1000,
+      'added to each round trip, s': latencyMs / 1000,
       'Tenure: leader after, s': seconds(tenure?.electedAfterMs),
       'kept, s': seconds(tenure?.keptMs),
       'client-go: leader after, s': seconds(peer?.electedAfterMs),
       'kept by client-go, s': seconds(peer?.keptMs),
     }
   })
-  figures.addTable('slow calls', rows)
+  figures.addTable(titles[slowness], rows)
   figures.add({
-    name: 'slow calls: leaders that client-go alone has',
+    name: `${titles[slowness]}: time to lead, worst`,
+    value: ratio,
+    unit: 'x',
+    goal: 1.1,
+    atMost: true,
+    detail: `of client-go's, at any of ${rows.length} latencies; differences below ${noiseMs / 1000} s do not count`,
+  })
+  figures.add({
+    name: `${titles[slowness]}: leaders that client-go alone has`,
     value: onlyPeer,
     unit: '',
     goal: 1,
@@ -100,7 +126,7 @@ function reportSlow(figures, latenciesMs, keepMs, elections) {
 /**
  * @param {Report} figures
  * @param {number[]} stallsMs
- * @param {import('../test/kubernetes/patience.ts').StalledElection[]} elections
+ * @param {import('../test/kubernetes/slow-elections.ts').StalledElection[]} elections
  */
 function reportStalled(figures, stallsMs, elections) {
   const rows = stallsMs.map((stallMs) => {

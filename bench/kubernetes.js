@@ -1,4 +1,4 @@
-// npm run bench:kubernetes: Tenure and client-go side by side, on one API server, at the same time, with the same
+// npm run bench:kubernetes: Tenure and client-go side by side, on one API server, at the same time, and with the same
 // timings.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,11 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
 import { Fleet, startTenure } from './kubernetes-fleet.js'
 import { benchPatience } from './kubernetes-patience.js'
-import { format, median, readOptions, Report } from './report.js'
+import { format, median, percentile } from './numbers.js'
+import { guardedName, handoverTable } from './handover-picture.js'
+import { readOptions, Report } from './report.js'
 
-const options = readOptions(join(import.meta.dirname, 'kubernetes-results.json'))
+const options = readOptions('kubernetes')
 const { quick } = options
-const figures = new Report(options)
+const figures = await Report.open(options)
 const { startCluster } = /** @type {typeof import('../test/servers/cluster.ts')} */ (
   await load('test/servers/cluster.ts')
 )
@@ -24,10 +26,12 @@ const { startClientGo } = /** @type {typeof import('../test/servers/client-go.ts
 
 /** @typedef {import('./kubernetes-fleet.js').Timings} Timings */
 
-/** The defaults of both. */
+/** The defaults of Tenure and client-go. */
 const usual = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
-/** Short, because each measured crash takes a lease. */
-const short = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
+/** Short, because each measured crash takes a whole lease. The same duration as in bench:stores. */
+const short = quick
+  ? { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
+  : { leaseDurationMs: 5_000, renewDeadlineMs: 3_300, retryPeriodMs: 700 }
 const replicas = 3
 /** Leaders write, standbys read. */
 const writes = /^(create|update|patch)$/
@@ -40,8 +44,8 @@ const kubeConfig = join(folder, 'kubeconfig')
 writeFileSync(kubeConfig, kubeConfigOf(cluster))
 try {
   await benchPatience(cluster, figures, usual, patience())
-  await benchRequestsAndReleases(quick ? short : usual)
-  await benchDeaths(short)
+  const handOvers = await benchRequestsAndReleases(quick ? short : usual)
+  reportRows(handOvers, await benchDeaths(short))
 } finally {
   await cluster.stop()
   rmSync(folder, { recursive: true, force: true })
@@ -75,14 +79,14 @@ async function benchRequestsAndReleases(timings) {
   const toTenths = (/** @type {number} */ value) => Math.round(value * 10) / 10
   const standbys = replicas - 1
   figures.add({
-    name: 'requests of an idle standby',
+    name: 'requests from an idle standby',
     value: standby.tenure / standby.peer,
     unit: 'x',
     goal: 0.25,
     detail: `of client-go's: ${format(standby.tenure / standbys)} and ${format(standby.peer / standbys)} per minute, ${show(timings)}`,
   })
   figures.add({
-    name: 'requests of a leader',
+    name: 'requests from a leader',
     value: toTenths(leader.tenure / leader.peer),
     unit: 'x',
     goal: 1,
@@ -90,7 +94,7 @@ async function benchRequestsAndReleases(timings) {
     detail: `of client-go's: ${format(leader.tenure)} and ${format(leader.peer)} per minute`,
   })
   figures.add({
-    name: 'requests of a leader, renewIntervalMs at a third',
+    name: 'requests from a leader, renewIntervalMs at a third',
     value: toTenths(leader.sparing / leader.peer),
     unit: 'x',
     goal: 0.5,
@@ -100,7 +104,8 @@ async function benchRequestsAndReleases(timings) {
 
   const rounds = quick ? 2 : 30
   console.log(`${rounds} clean hand-overs ...`)
-  const { tenure, peer } = await endLeaders(fleets, 'SIGTERM', rounds)
+  const handOvers = await endLeaders(fleets, 'SIGTERM', rounds)
+  const { tenure, peer } = handOvers
   figures.add({
     name: 'clean release to the next leader, median',
     value: median(tenure) / median(peer),
@@ -116,6 +121,7 @@ async function benchRequestsAndReleases(timings) {
     detail: `client-go's: ${format(Math.max(...peer))} ms`,
   })
   await Promise.all([fleets.end(), sparing.kill('SIGKILL')])
+  return handOvers
 }
 
 /** @param {Timings} timings */
@@ -123,7 +129,11 @@ async function benchDeaths(timings) {
   const fleets = await startFleets('deaths', timings)
   const rounds = quick ? 2 : 20
   console.log(`${rounds} deaths of a leader ...`)
-  const { tenure, peer } = await endLeaders(fleets, 'SIGKILL', rounds)
+  const failOvers = await endLeaders(fleets, 'SIGKILL', rounds)
+  // More rounds, because these are short.
+  const noticed = quick ? 2 : 100
+  while (failOvers.guarded.length < noticed) failOvers.guarded.push(await fleets.guarded.endLeader('SIGKILL'))
+  const { tenure, guarded, peer } = failOvers
   figures.add({
     name: 'SIGKILL to the next leader, median',
     value: median(tenure) / median(peer),
@@ -138,11 +148,42 @@ async function benchDeaths(timings) {
     goal: 300,
     detail: `more than the lease; client-go's: ${format(Math.max(...peer) - timings.leaseDurationMs)} ms`,
   })
+  figures.add({
+    name: 'SIGKILL to the next leader with releaseOnCrash, p99',
+    value: percentile(guarded, 0.99),
+    unit: 'ms',
+    goal: 100,
+    detail: `median ${format(median(guarded))} ms, slowest ${format(Math.max(...guarded))} ms, ${guarded.length} rounds`,
+  })
   await fleets.end()
+  return failOvers
+}
+
+/** @typedef {{ tenure: number[], guarded: number[], peer: number[] }} TookMs */
+
+/** @param {TookMs} handOvers @param {TookMs} failOvers */
+function reportRows(handOvers, failOvers) {
+  const rounded = (/** @type {number} */ ms) => Math.round(ms * 10) / 10
+  /** @param {string} contender @param {keyof TookMs} kind */
+  const rowOf = (contender, kind) => ({
+    server: 'Kubernetes',
+    contender,
+    failOverMs: rounded(median(failOvers[kind])),
+    failOverP99Ms: rounded(percentile(failOvers[kind], 0.99)),
+    deaths: failOvers[kind].length,
+    handOverMs: rounded(median(handOvers[kind])),
+    handOverP99Ms: rounded(percentile(handOvers[kind], 0.99)),
+    releases: handOvers[kind].length,
+  })
+  figures.addTable(handoverTable, [
+    rowOf('Tenure', 'tenure'),
+    rowOf(guardedName, 'guarded'),
+    rowOf('client-go', 'peer'),
+  ])
 }
 
 /**
- * Starts three replicas of each kind. Each kind has its own Lease.
+ * Starts three replicas of each kind: Tenure, Tenure with a guard, and client-go. Each kind has its own Lease.
  *
  * @param {string} name
  * @param {Timings} timings
@@ -151,28 +192,31 @@ async function startFleets(name, timings) {
   const { url: server, caFile, adminToken: token } = cluster
   const settleMs = timings.retryPeriodMs / 2
   const tenure = new Fleet((identity) => startTenure(kubeConfig, `${name}-tenure`, identity, timings), settleMs)
+  const guarded = new Fleet(
+    (identity) => startTenure(kubeConfig, `${name}-guarded`, identity, timings, 'kubernetes-guarded.js'),
+    settleMs,
+  )
   const peer = new Fleet(
     (identity) => startClientGo({ server, caFile, token, lease: `${name}-client-go`, identity, ...timings }),
     settleMs,
   )
-  for (let count = 0; count < replicas; count++) await Promise.all([tenure.add(), peer.add()])
-  return { tenure, peer, end: () => Promise.all([tenure.end(), peer.end()]) }
+  for (let count = 0; count < replicas; count++) await Promise.all([tenure.add(), guarded.add(), peer.add()])
+  return { tenure, guarded, peer, end: () => Promise.all([tenure.end(), guarded.end(), peer.end()]) }
 }
 
 /**
- * @param {{ tenure: Fleet, peer: Fleet }} fleets
+ * @param {{ tenure: Fleet, guarded: Fleet, peer: Fleet }} fleets
  * @param {NodeJS.Signals} signal
  * @param {number} rounds
  */
 async function endLeaders(fleets, signal, rounds) {
-  const tenure = []
-  const peer = []
+  /** @type {TookMs} */
+  const took = { tenure: [], guarded: [], peer: [] }
+  const kinds = /** @type {const} */ (['tenure', 'guarded', 'peer'])
   for (let round = 0; round < rounds; round++) {
-    const [own, other] = await Promise.all([fleets.tenure.endLeader(signal), fleets.peer.endLeader(signal)])
-    tenure.push(own)
-    peer.push(other)
+    await Promise.all(kinds.map(async (kind) => took[kind].push(await fleets[kind].endLeader(signal))))
   }
-  return { tenure, peer }
+  return took
 }
 
 /**

@@ -55,8 +55,7 @@ function leaders() {
 }
 
 /**
- * Returns the lowest of several samples. Renewals continue meanwhile, and their garbage is not part of what an elector
- * holds.
+ * Returns the lowest of several samples. Renewals continue meanwhile, and their garbage does not belong to an elector.
  */
 async function heapUsed() {
   const readings = []

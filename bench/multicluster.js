@@ -1,30 +1,27 @@
 // npm run bench:multicluster: one leader across clusters with etcd as the global lock, compared with the same etcd
 // without clusters.
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
 import { benchLoad } from './multicluster-load.js'
-import { writePage } from './multicluster-page.js'
-import { format, median, percentile, readOptions, Report } from './report.js'
+import { format, median, percentile } from './numbers.js'
+import { readOptions, Report } from './report.js'
 import { Fleet } from './store-fleet.js'
+import { tenure } from './store-places.js'
 
-const resultsFile = join(import.meta.dirname, 'multicluster-results.json')
-const options = readOptions(resultsFile)
+const options = readOptions('multicluster')
 const { quick } = options
-const figures = new Report(options)
+const figures = await Report.open(options)
 const { startClusters } = /** @type {typeof import('../test/multicluster/clusters.ts')} */ (
   await load('test/multicluster/clusters.ts')
 )
 
-/** Short, because each measured crash takes a lease. Whole seconds, because etcd counts in seconds. */
+/** Short, because each measured crash takes a whole lease. Whole seconds, because etcd counts in seconds. */
 const leaseDurationMs = quick ? 2_000 : 5_000
 const releases = quick ? 3 : 100
 const deaths = quick ? 1 : 8
 const controllerDeaths = quick ? 1 : 10
 const idleLeases = quick ? 2 : 10
 const url = 'multicluster://default'
-/** @type {import('./store-places.js').Contender} */
-const tenure = { program: 'tenure', name: 'Tenure', fresh: 'renewed' }
 
 figures.describe({ leaseMs: leaseDurationMs, releases, deaths, controllerDeaths })
 const clusters = await startClusters({ names: ['east', 'west'], controllers: 2 })
@@ -48,10 +45,9 @@ await benchLoad(
   figures,
   quick
     ? { resources: 20, leaseDurationMs: 15_000, windowMs: 5_000 }
-    : { resources: 250, leaseDurationMs: 15_000, windowMs: 60_000 },
+    : { resources: 1_000, leaseDurationMs: 15_000, windowMs: 60_000 },
 )
 figures.finish()
-if (options.results === resultsFile) writePage(resultsFile)
 
 /** @param {import('../test/multicluster/clusters.ts').Member} member */
 async function addAcross(member) {
@@ -66,7 +62,7 @@ async function addDirect({ backbone }) {
   await direct.add(`etcd://127.0.0.1:${backbone.port}`)
 }
 
-/** Measures what a cluster costs in which nobody leads and one candidate waits. */
+/** Measures what a cluster costs in which nobody leads and one candidate is waiting. */
 async function benchStandby() {
   const idle = clusters.members.find((member) => member !== homes.get(across.leader))
   if (!idle) throw new Error('every cluster has a leader, so there is no idle cluster to measure')
@@ -96,7 +92,7 @@ async function counted({ controllers }) {
   }
 }
 
-/** The two take turns, so that neither is measured while the other works. */
+/** The two take turns, so that neither is measured while the other is working. */
 async function benchReleases() {
   console.log(`${releases} releases ...`)
   /** @type {number[]} */
@@ -106,7 +102,7 @@ async function benchReleases() {
   for (let round = 0; round < releases; round++) {
     ours.push(await across.release())
     theirs.push(await direct.release())
-    // By now the candidates that released stand by again.
+    // By now, the candidates that released are standing by again.
     await sleep(400)
   }
   const [p50, p99] = [median(ours), percentile(ours, 0.99)]
@@ -145,7 +141,7 @@ async function benchDeaths() {
   })
 }
 
-/** Kills the controller that answers first, once in each round, at any phase of the renewals. */
+/** Kills the controller that answers first, once in each round, at a random phase of the renewals. */
 async function benchControllerDeaths() {
   console.log(`${controllerDeaths} deaths of a controller ...`)
   const lostBefore = across.count('lost')

@@ -1,5 +1,5 @@
 // npm run bench:page: the status page. Measures its size on the network, the time to first paint and to a visible
-// change in a real browser, and what many open pages cost the service, which runs in its own process.
+// change in a real browser, and the cost of many open pages for the service, which runs in its own process.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { get as httpGet, Agent } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -7,13 +7,14 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { chromium } from 'playwright-core'
 import { load } from '../scripts/load.js'
-import { format, median, percentile, readOptions, Report } from './report.js'
+import { format, median, percentile } from './numbers.js'
+import { readOptions, Report } from './report.js'
 import { fill } from './service-load.js'
 import { Servers } from './service-process.js'
 
-const options = readOptions(join(import.meta.dirname, 'results.json'))
+const options = readOptions('page')
 const { quick } = options
-const figures = new Report(options)
+const figures = await Report.open(options)
 const { pathOf } = /** @type {typeof import('../test/servers/find.ts')} */ (await load('test/servers/find.ts'))
 const { programs } = /** @type {typeof import('../test/servers/programs.ts')} */ (
   await load('test/servers/programs.ts')
@@ -25,13 +26,13 @@ const pages = quick ? 50 : 500
 const groups = Array.from({ length: 50 }, (_, at) => `group-${String(at).padStart(2, '0')}`)
 const searched = quick ? 2_000 : 100_000
 const busyMs = quick ? 2_000 : 20_000
-/** What a page requests besides its event stream while all elections fit on it. */
+/** The requests that a page makes besides its event stream, while all elections fit on it. */
 const asked = [
   { path: '/v1/groups?limit=50', everyMs: 8_000 },
   { path: '/v1/replicas', everyMs: 15_000 },
 ]
 
-/** Measures from the sending of a campaign to the frame with the new leader, on the browser's clock. */
+/** Measures the time from sending a campaign to the frame that shows the new leader, on the browser's clock. */
 const untilSeen = `(group, node) => new Promise((resolve) => {
   const row = [...document.querySelectorAll('.elections tbody tr')].find((each) => each.textContent.includes(group))
   const cell = row.querySelector('.leader')
@@ -167,7 +168,7 @@ async function benchPages(url, pid) {
       const sent = httpGet(`${url}${path}`, { agent }, (answer) => answer.resume().on('end', resolve))
       sent.on('error', resolve)
     })
-  // Staggered, like pages that people open.
+  // Staggered, like pages that users open one after another.
   const asking = asked.map(async ({ path, everyMs }) => {
     const gapMs = everyMs / pages
     const begunMs = performance.now()
@@ -195,11 +196,11 @@ async function benchPages(url, pid) {
   await Promise.all([...asking, changing])
   for (const stream of streams) stream.destroy()
   agent.destroy()
-  const detail = `${pages} pages of 50 groups, with all that they ask; one change a second, ${told} events told`
+  const detail = `${pages} pages of 50 groups, with all that they ask; one change a second, ${told} events delivered`
   figures.add({ name: 'open pages, of a core of the service', value: share, unit: '%', goal: 10, detail })
 }
 
-/** The page keeps requesting until it is full, so a name that does not exist takes the longest. */
+/** The page keeps requesting until it is full, so a search for a name that does not exist takes the longest. */
 async function benchSearch() {
   const { url, stop } = await startFilled()
   const tookMs = []

@@ -1,11 +1,11 @@
-// docs/explanation/benchmarks.md, and how benchmarks update it.
+// Updates docs/explanation/benchmarks.md.
 import { join } from 'node:path'
-import { format } from './report.js'
+import { format } from './numbers.js'
 
 export const pageFile = join(import.meta.dirname, '../docs/explanation/benchmarks.md')
 
 /**
- * Replaces the figures that a command wrote to the page before.
+ * Replaces the figures that a command wrote to the page earlier.
  *
  * @param {string} page
  * @param {string} command
@@ -26,9 +26,15 @@ export function goalsTable(results) {
   return markdown(['Tenure', 'measured', 'goal', ''], rows)
 }
 
-/** @param {{ cpu: string, cores: number, node: string, load: number }} machine */
-export function machineLine({ cores, cpu, node, load }) {
-  return `On ${cores} cores (${cpu}), Node.js ${node}, load ${format(load)} at the end`
+/**
+ * Describes the machine, the load, and the commit at which the figures were measured. @param
+ * {import('./report.js').Machine} machine
+ */
+export function machineLine({ cores, cpu, node, load, loadBefore, freeShare, bareLoopMs, commit }) {
+  const where = `On ${cores} cores (${cpu}), Node.js ${node}`
+  if (loadBefore === undefined || freeShare === undefined) return `${where}, load ${format(load)} at the end`
+  const free = `a bare loop on every core got ${Math.round(freeShare * 100)} % of them before (${format(bareLoopMs ?? NaN)} ms for a million turns)`
+  return `${where}, commit ${commit}, load ${format(loadBefore)} before and ${format(load)} at the end; ${free}`
 }
 
 /** @param {string[]} columns @param {string[][]} rows */

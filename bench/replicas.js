@@ -4,6 +4,9 @@ import { campaign } from './service-load.js'
 
 /** @typedef {import('./service-process.js').Server} Server */
 
+/** How long a client waits for one answer. A service without an active replica refuses after 2 s. */
+const patienceMs = 5_000
+
 /** The replicas of a service on one etcd, each in its own process. */
 export class Replicas {
   /** @type {{ server: Server, address: string }[]} */
@@ -42,6 +45,29 @@ export class Replicas {
     while ((await this.status())?.replicas.length !== count) await sleep(50)
   }
 
+  /** Waits until every replica is ready, which means that it could take over with the groups that it has in memory. */
+  async ready() {
+    for (const { server } of this.#all) while (!(await isReady(server))) await sleep(100)
+  }
+
+  /**
+   * Restarts one replica after another, the active one last, as an operator does. Meanwhile a client requests grants,
+   * and switches to another replica each time a request is refused. Returns the longest time between two grants.
+   */
+  async rollingRestartMs() {
+    const { active, followers } = await this.roles()
+    const client = new RestlessClient(() => this.#all.map(({ server }) => server))
+    const grants = client.run()
+    for (const server of [...followers, active]) {
+      this.#all = this.#all.filter((one) => one.server !== server)
+      await server.stop('SIGTERM')
+      await this.add()
+      await this.ready()
+    }
+    client.stop()
+    return grants
+  }
+
   /** @returns {Promise<{ active: string | null, replicas: { role: string, address: string }[] } | undefined>} */
   async status() {
     const [first] = this.#all
@@ -61,7 +87,10 @@ export class Replicas {
     return { active: found.server, followers: this.#all.filter((one) => one !== found).map(({ server }) => server) }
   }
 
-  /** Returns how long after this signal to the active replica another replica grants. @param {NodeJS.Signals} signal */
+  /**
+   * Returns the time from sending this signal to the active replica until another replica grants. @param
+   * {NodeJS.Signals} signal
+   */
   async handOverMs(signal) {
     const { active, followers } = await this.roles()
     const [next] = followers
@@ -70,7 +99,7 @@ export class Replicas {
     const startMs = performance.now()
     const stopped = active.stop(signal)
     for (;;) {
-      // Refused while no replica is active. The service holds the request for 2 s first.
+      // The service refuses while no replica is active. It holds the request for 2 s first.
       const answer = await campaign(connection, group).catch(() => undefined)
       if (answer !== undefined) break
     }
@@ -83,5 +112,64 @@ export class Replicas {
 
   async stop() {
     for (const { server } of this.#all) await server.stop()
+  }
+}
+
+/** @param {Server} server */
+async function isReady(server) {
+  try {
+    return (await fetch(`${server.url}/readyz`)).ok
+  } catch {
+    return false
+  }
+}
+
+/** A client that requests one grant after another, from any replica that answers. */
+class RestlessClient {
+  #servers
+  /** @type {{ server: Server, connection: Connection } | undefined} */
+  #current
+  #isOver = false
+  #granted = 0
+
+  /** @param {() => Server[]} servers */
+  constructor(servers) {
+    this.#servers = servers
+  }
+
+  /** Returns the longest time between two grants once the client was stopped. */
+  async run() {
+    let [longestMs, lastMs] = [0, performance.now()]
+    while (!this.#isOver) {
+      const answer = await this.#ask().catch(() => undefined)
+      if (answer === undefined) this.#leave()
+      else {
+        longestMs = Math.max(longestMs, performance.now() - lastMs)
+        lastMs = performance.now()
+      }
+      await sleep(5)
+    }
+    this.#leave()
+    return Math.max(longestMs, performance.now() - lastMs)
+  }
+
+  stop() {
+    this.#isOver = true
+  }
+
+  #leave() {
+    this.#current?.connection.close()
+    this.#current = undefined
+  }
+
+  async #ask() {
+    const servers = this.#servers()
+    // A load balancer sends nothing more to a server that is about to stop.
+    if (this.#current && !servers.includes(this.#current.server)) this.#leave()
+    const server = servers[this.#granted++ % servers.length]
+    this.#current ??= server && { server, connection: await Connection.open(server.url) }
+    const answer = this.#current && campaign(this.#current.connection, `restless-${this.#granted}`)
+    // A connection that was closed between two requests gives no answer.
+    return Promise.race([answer, sleep(patienceMs)])
   }
 }

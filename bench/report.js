@@ -1,7 +1,15 @@
-// Prints figures beside their goals and writes them to a file.
+// Prints figures next to their goals and writes them to a file.
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { format } from './numbers.js'
+import { writePages } from './pages.js'
+import { busyMessage, isQuiet, measureQuietness } from './quiet.js'
+
+/** The exit code of a benchmark that refused to measure on a busy machine. */
+export const busyExitCode = 3
 
 /**
  * @typedef {object} Result
@@ -9,7 +17,7 @@ import { parseArgs } from 'node:util'
  * @property {number} value
  * @property {string} unit
  * @property {number} goal the value must be below it
- * @property {true} [atMost] the value may be the goal itself too
+ * @property {true} [atMost] the value may equal the goal
  * @property {boolean} passed
  * @property {string} detail
  */
@@ -21,17 +29,48 @@ import { parseArgs } from 'node:util'
  */
 
 /**
- * The options of all benchmarks. --quick shows within seconds that everything runs, but its figures mean little.
- * --results FILE sets the output file.
+ * Where and how a benchmark was measured.
  *
- * @param {string} resultsFile
+ * @typedef {object} Machine
+ * @property {string | undefined} cpu
+ * @property {number} cores
+ * @property {string} node
+ * @property {number} load the load average at the end
+ * @property {number} [loadBefore]
+ * @property {number} [freeShare] see quiet.js
+ * @property {number} [bareLoopMs] see quiet.js
+ * @property {string} [commit]
+ *
+ * @typedef {object} Options
+ * @property {string} name the benchmark, whose results are in bench/NAME-results.json
+ * @property {boolean} quick
+ * @property {string | undefined} file where the results are written
+ * @property {boolean} isPublished whether the results are also written to the documentation
  */
-export function readOptions(resultsFile) {
+
+/**
+ * The options of all benchmarks. --quick shows within seconds that everything runs. Its figures mean little and are not
+ * published. --dry-run measures everything, even on a busy machine, and writes nothing. --results FILE writes the
+ * results to this file only.
+ *
+ * @param {string} name
+ * @param {string[]} [args]
+ * @returns {Options}
+ */
+export function readOptions(name, args) {
   const options = /** @type {const} */ ({
     quick: { type: 'boolean', default: false },
-    results: { type: 'string', default: resultsFile },
+    'dry-run': { type: 'boolean', default: false },
+    results: { type: 'string' },
   })
-  return parseArgs({ options }).values
+  const { quick, results, 'dry-run': isDryRun } = parseArgs({ args, options }).values
+  const isPublished = !quick && !isDryRun && results === undefined
+  return { name, quick, file: isPublished ? resultsFileOf(name) : results, isPublished }
+}
+
+/** @param {string} name */
+export function resultsFileOf(name) {
+  return join(import.meta.dirname, `${name}-results.json`)
 }
 
 export class Report {
@@ -41,13 +80,30 @@ export class Report {
   #tables = []
   /** @type {Record<string, number> | undefined} */
   #settings
-  #quick
-  #file
+  #options
+  #before
 
-  /** @param {{ quick: boolean, results: string }} options */
-  constructor({ quick, results }) {
-    this.#quick = quick
-    this.#file = results
+  /**
+   * Ends the process if the results are to be published and the machine is busy.
+   *
+   * @param {Options} options
+   */
+  static async open(options) {
+    const quietness = await measureQuietness(options.quick ? 200 : 3_000)
+    if (options.isPublished && !isQuiet(quietness)) {
+      console.error(busyMessage(quietness))
+      process.exit(busyExitCode)
+    }
+    return new Report(options, { ...quietness, loadBefore: loadavg()[0] ?? NaN })
+  }
+
+  /**
+   * @param {Options} options
+   * @param {import('./quiet.js').Quietness & { loadBefore: number }} before
+   */
+  constructor(options, before) {
+    this.#options = options
+    this.#before = before
   }
 
   /** @param {Omit<Result, 'passed'>} result */
@@ -73,38 +129,38 @@ export class Report {
     for (const line of lines) console.log(line.map((cell, index) => cell.padStart(widths[index] ?? 0)).join('   '))
   }
 
-  /** Adds the settings that a reader of the figures must know. @param {Record<string, number>} settings */
+  /** Adds the settings that a reader needs to interpret the figures. @param {Record<string, number>} settings */
   describe(settings) {
     this.#settings = settings
   }
 
   finish() {
+    const { name, quick, file, isPublished } = this.#options
     const results = this.#results
-    const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, load: loadavg()[0] }
     const missed = results.filter(({ passed }) => !passed).length
+    const machine = { ...machineNow(), ...this.#before }
     console.log(`\n${results.length - missed} of ${results.length} goals met. ${JSON.stringify(machine)}`)
     const tables = this.#tables.length > 0 ? this.#tables : undefined
-    const settings = this.#settings
-    const content = JSON.stringify({ quick: this.#quick, machine, settings, results, tables }, undefined, 2)
-    writeFileSync(this.#file, `${content}\n`)
+    const content = JSON.stringify({ quick, machine, settings: this.#settings, results, tables }, undefined, 2)
+    if (file !== undefined) writeFileSync(file, `${content}\n`)
+    if (isPublished) writePages(name)
     // The figures of a quick run prove nothing, so only a full run fails the command.
-    if (missed > 0 && !this.#quick) process.exitCode = 1
+    if (missed > 0 && !quick) process.exitCode = 1
   }
 }
 
-/** @param {number} value */
-export function format(value) {
-  return Math.abs(value) >= 100 ? String(Math.round(value)) : value.toPrecision(3)
+/** @returns {Machine} */
+function machineNow() {
+  const [cpu] = cpus()
+  const load = loadavg()[0] ?? NaN
+  return { cpu: cpu?.model, cores: cpus().length, node: process.version, load, commit: commitNow() }
 }
 
-/** @param {number[]} values */
-export function median(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length / 2
-  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle) - 1] ?? NaN)) / 2
-}
-
-/** @param {number[]} values @param {number} share */
-export function percentile(values, share) {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? NaN
+/** The commit that is checked out. Files that the benchmarks themselves write do not count as changes. */
+function commitNow() {
+  const git = (/** @type {string[]} */ ...args) =>
+    execFileSync('git', args, { cwd: join(import.meta.dirname, '..'), encoding: 'utf8' }).trim()
+  const written = [':!bench/*-results.json', ':!docs', ':!README.md', ':!packages/tenure/README.md']
+  const changed = git('status', '--porcelain', '--', '.', ...written)
+  return `${git('rev-parse', '--short=10', 'HEAD')}${changed === '' ? '' : ' with local changes'}`
 }

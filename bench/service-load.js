@@ -1,7 +1,7 @@
-// What benchmarks of the service send, and how they compare two servers.
+// The requests that benchmarks of the service send, and how two servers are compared.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { drive, openMany } from './http-connection.js'
-import { format, median } from './report.js'
+import { format, median } from './numbers.js'
 
 /** @typedef {import('./http-connection.js').Connection} Connection */
 
@@ -57,7 +57,7 @@ export async function fill(url, count) {
       while (next < count) {
         if (next % 100_000 === 0 && next > 0) console.log(`${next} groups ...`)
         const group = groupName(next++)
-        // A failover in between costs time, but does not change the figures after it.
+        // A failover in between takes time, but does not change later figures.
         while (!(await campaign(connection, group).catch(() => undefined))) await sleep(100)
       }
     }),

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-/** Starts servers in their own processes, below one folder. */
+/** Starts each server in its own process. Data directories are under `folder`. */
 export class Servers {
   /** @type {Set<Server>} */
   #running = new Set()

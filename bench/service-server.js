@@ -28,7 +28,11 @@ async function startBare() {
     type: 'object',
     additionalProperties: false,
     required: ['node_id', 'term', 'extend_by_ms'],
-    properties: { ...held, extend_by_ms: { type: 'integer', minimum: 1 }, carry: { type: 'string', maxLength: 4096 } },
+    properties: {
+      ...held,
+      extend_by_ms: { type: 'integer', minimum: 1 },
+      checkpoint: { type: 'string', maxLength: 4096 },
+    },
   }
   app.post('/v1/groups/:group_id/renew', { schema: { body } }, async () => ({ ok: true }))
   await app.listen({ host: '127.0.0.1', port: 0 })

@@ -1,18 +1,19 @@
 // npm run bench:service: the election service compared in one run with the bare technology underneath. Each server has
-// its own process; this process generates the load.
+// its own process, and this process generates the load.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { load } from '../scripts/load.js'
 import { Connection, drive, openMany } from './http-connection.js'
-import { format, median, percentile, readOptions, Report } from './report.js'
+import { format, median, percentile } from './numbers.js'
+import { readOptions, Report } from './report.js'
 import { campaign, compare, fill, groupName, hourMs, put } from './service-load.js'
 import { Servers } from './service-process.js'
 import { SseWatchers } from './sse-watchers.js'
 
-const options = readOptions(join(import.meta.dirname, 'service-results.json'))
+const options = readOptions('service')
 const { quick } = options
-const figures = new Report(options)
+const figures = await Report.open(options)
 const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
 const { etcd } = /** @type {typeof import('../test/servers/etcd.ts')} */ (await load('test/servers/etcd.ts'))
 
@@ -134,7 +135,7 @@ async function benchWatchers() {
     await over
   }
   figures.add({
-    name: 'a change told to every watcher, p99',
+    name: 'a change delivered to every watcher, p99',
     value: percentile(toldMs, 0.99),
     unit: 'ms',
     goal: 100,

@@ -22,7 +22,7 @@ export class SseWatchers {
           const socket = connect({ host: hostname, port: Number(port) })
           await once(socket, 'connect')
           socket.write(request)
-          // The initial state, which every stream starts with.
+          // The initial state, with which every stream starts.
           for (let text = ''; !/data: \{.*\n\n/.test(text);) text += String((await once(socket, 'data'))[0])
           watchers.#add(socket)
         }),

@@ -56,7 +56,7 @@ export class Fleet {
     return child
   }
 
-  /** Asks the leader to release. Returns the time until the next one leads. */
+  /** Asks the leader to release its lease. Returns the time until the next candidate leads. */
   async release() {
     const { child, monotonicMs } = this.#newest('started')
     child.send('release')
@@ -66,8 +66,8 @@ export class Fleet {
   }
 
   /**
-   * Kills a leader that has just renewed or been elected, so that its whole lease is left. Returns the time until the
-   * next one leads.
+   * Kills a leader that has just renewed or been elected, so that its whole lease remains. Returns the time until the
+   * next candidate leads.
    */
   async killLeader() {
     if (this.#contender.fresh === 'started') await this.release()

@@ -1,26 +1,28 @@
-// The servers, and what is compared on each of them.
+// The servers, and the contenders that are compared on each of them.
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Redis } from 'ioredis'
 import pg from 'pg'
+import { guardedName } from './handover-picture.js'
 
 /**
- * The store's client, used by hand. Each call is one round trip that keeps a text.
+ * The store's client, used directly. Each call is one round trip that stores a text.
  *
  * @typedef {object} Bare
- * @property {(value: string) => Promise<unknown>} swap over what the last one kept, and over nothing else
- * @property {(value: string) => Promise<unknown>} write over anything
+ * @property {(value: string) => Promise<unknown>} swap replaces the text only if it is the one stored last
+ * @property {(value: string) => Promise<unknown>} write replaces any text
  * @property {() => Promise<unknown>} close
  *
  * @typedef {object} Contender
  * @property {string} program the file in bench/contenders
  * @property {string} name
- * @property {'started' | 'renewed'} fresh after which event of those that it tells of its whole lease is before it
+ * @property {'started' | 'renewed'} fresh the event after which the whole lease remains
+ * @property {true} [noticesCrashes] whether the next leader need not wait until the lease of a crashed process expires
  *
  * @typedef {object} Place
- * @property {'etcd' | 'postgres' | 'redis'} server the file in test/servers that starts it, and what it exports
+ * @property {'etcd' | 'postgres' | 'redis'} server the file in test/servers that starts it, and the name of its export
  * @property {string} name
  * @property {(port: number) => string} url
  * @property {(url: string) => Promise<Bare>} openBare
@@ -28,7 +30,9 @@ import pg from 'pg'
  */
 
 /** @type {Contender} */
-const tenure = { program: 'tenure', name: 'Tenure', fresh: 'renewed' }
+export const tenure = { program: 'tenure', name: 'Tenure', fresh: 'renewed' }
+/** @type {Contender} */
+const guarded = { program: 'tenure-guarded', name: guardedName, fresh: 'renewed', noticesCrashes: true }
 
 /** @type {readonly Place[]} */
 export const places = [
@@ -37,14 +41,27 @@ export const places = [
     name: 'etcd',
     url: (port) => `etcd://127.0.0.1:${port}`,
     openBare: openHttp,
-    contenders: [tenure, { program: 'etcd3', fresh: 'started', name: `election of etcd3 ${versionOf('etcd3')}` }],
+    contenders: [
+      tenure,
+      guarded,
+      { program: 'etcd3', fresh: 'started', name: `election of etcd3 ${versionOf('etcd3')}` },
+    ],
   },
   {
     server: 'postgres',
     name: 'PostgreSQL',
     url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
     openBare: openPostgres,
-    contenders: [tenure, { program: 'advisory-lock', fresh: 'started', name: `advisory lock, pg ${versionOf('pg')}` }],
+    contenders: [
+      tenure,
+      guarded,
+      {
+        program: 'advisory-lock',
+        fresh: 'started',
+        name: `advisory lock, pg ${versionOf('pg')}`,
+        noticesCrashes: true,
+      },
+    ],
   },
   {
     server: 'redis',
@@ -53,6 +70,7 @@ export const places = [
     openBare: openRedis,
     contenders: [
       tenure,
+      guarded,
       { program: 'redlock', fresh: 'started', name: `redlock ${versionOf('redlock')}` },
       { program: 'redis-semaphore', fresh: 'started', name: `redis-semaphore ${versionOf('redis-semaphore')}` },
     ],

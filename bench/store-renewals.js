@@ -1,7 +1,7 @@
-// What a renewal costs compared with a compare-and-swap written by hand, through the same client.
+// Measures what a renewal costs compared with a handwritten compare-and-swap through the same client.
 import { randomUUID } from 'node:crypto'
 import { openStore } from 'tenure/stores'
-import { median } from './report.js'
+import { median } from './numbers.js'
 
 /** The number of consecutive calls of one kind. With fewer, each call would find its server's process asleep. */
 const inTurn = 10
@@ -24,7 +24,7 @@ export async function measureRenewals(place, url, turns) {
   const text = JSON.stringify(record)
   const renew = async () => {
     const { term, version } = record
-    const renewed = await store.renew({ ...claim, term, version, mark: randomUUID() }, call)
+    const renewed = await store.renew({ ...claim, term, version, writeId: randomUUID() }, call)
     if (!renewed.ok) throw new Error(`${place.name}: the lease was not renewed`)
     record = renewed.record
   }

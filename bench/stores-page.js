@@ -1,56 +1,46 @@
 // The page and the picture with the results of bench:stores.
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { goalsTable, machineLine, markdown, pageFile, shown, withSection } from './page.js'
+import { goalsTable, machineLine, markdown, shown } from './page.js'
 import { picture } from './picture.js'
-import { format } from './report.js'
+import { format } from './numbers.js'
 
 /**
  * @typedef {object} Row
  * @property {string} server
  * @property {string} contender
  * @property {number} failOverMs
+ * @property {number} [failOverP99Ms]
  * @property {number} slowestFailOverMs
+ * @property {number} [deaths] how many crashes were measured
  * @property {number} handOverMs
  * @property {number} handOverP99Ms
- * @property {number | null} lossAfterLeaseMs null if it was not reported while that was watched for
+ * @property {number | null} lossAfterLeaseMs null if the loss was not reported in time
  * @property {number} idleRequestsPerLease
  *
  * @typedef {object} Results
- * @property {{ cpu: string, cores: number, node: string, load: number }} machine
+ * @property {import('./report.js').Machine} machine
  * @property {import('./report.js').Result[]} results
- * @property {{ leaseMs: number, hungForMs: number, releases: number, deaths: number }} settings
- * @property {{ rows: Row[] }[]} tables
+ * @property {{ leaseMs: number, hungForMs: number, releases: number, deaths: number, noticedDeaths?: number }} settings
+ * @property {{ name: string, rows: Row[] }[]} tables
  */
 
 export const pictureFile = join(import.meta.dirname, '../docs/explanation/benchmarks-stores.svg')
 
-/** @param {string} resultsFile */
-export function writePage(resultsFile) {
-  /** @type {Results} */
-  const results = JSON.parse(readFileSync(resultsFile, 'utf8'))
-  writeFileSync(pageFile, withFigures(readFileSync(pageFile, 'utf8'), results))
-  writeFileSync(pictureFile, pictureOf(results))
-}
-
-/** Replaces the figures in the page. @param {string} page @param {Results} results */
-export function withFigures(page, results) {
-  return withSection(page, 'bench:stores', figuresOf(results))
-}
-
 /** @param {Results} results */
-function figuresOf({ machine, results, settings, tables }) {
-  const { leaseMs, hungForMs, releases, deaths } = settings
+export function figuresOf({ machine, results, settings, tables }) {
+  const { leaseMs, hungForMs, releases, deaths, noticedDeaths } = settings
+  const crashes =
+    noticedDeaths === undefined ? `${deaths} deaths` : `${deaths} crashes (${noticedDeaths} where noticed)`
   const rows = rowsIn(tables).map((row) => [
     row.server,
     row.contender,
-    `${shown(row.failOverMs)}, slowest ${shown(row.slowestFailOverMs)}`,
+    failOverOf(row),
     `${shown(row.handOverMs)}, p99 ${shown(row.handOverP99Ms)}`,
     lossOf(row, hungForMs),
     format(row.idleRequestsPerLease),
   ])
   return [
-    `${machineLine(machine)}; lease ${shown(leaseMs)}, ${deaths} deaths and ${releases} releases of each, medians unless it says otherwise.`,
+    `${machineLine(machine)}; lease ${shown(leaseMs)}, ${crashes} and ${releases} releases of each, medians unless stated otherwise.`,
     markdown(
       [
         'server',
@@ -58,7 +48,7 @@ function figuresOf({ machine, results, settings, tables }) {
         'SIGKILL to the next leader',
         'release to the next leader',
         'hung server: the holder learns of its loss',
-        'requests of an idle standby in a lease',
+        'requests from an idle standby in a lease',
       ],
       rows,
     ),
@@ -77,7 +67,7 @@ export function pictureOf({ settings, tables }) {
         label: `${row.server}: ${row.contender}`,
         value: value(row),
         text: text(row),
-        isOurs: row.contender === 'Tenure',
+        isOurs: row.contender.startsWith('Tenure'),
       }
     })
   return picture([
@@ -112,6 +102,12 @@ export function pictureOf({ settings, tables }) {
 function rowsIn([table]) {
   if (!table) throw new Error('the results have no table')
   return table.rows
+}
+
+/** @param {Row} row */
+function failOverOf({ failOverMs, failOverP99Ms, slowestFailOverMs, deaths }) {
+  if (failOverP99Ms === undefined) return `${shown(failOverMs)}, slowest ${shown(slowestFailOverMs)}`
+  return `${shown(failOverMs)}, p99 ${shown(failOverP99Ms)} of ${deaths}`
 }
 
 /** @param {Row} row @param {number} hungForMs */

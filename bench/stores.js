@@ -1,27 +1,29 @@
-// npm run bench:stores: Tenure on etcd, PostgreSQL, and Redis, compared on the same servers with what people use today.
-import { join } from 'node:path'
+// npm run bench:stores: Tenure on etcd, PostgreSQL, and Redis, compared with common alternatives on the same servers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
-import { format, median, percentile, readOptions, Report } from './report.js'
+import { format, median, percentile } from './numbers.js'
+import { readOptions, Report } from './report.js'
 import { endChild, Fleet } from './store-fleet.js'
 import { places } from './store-places.js'
+import { benchGuard } from './guard-cost.js'
+import { guardedName, handoverTable } from './handover-picture.js'
 import { measureRenewals } from './store-renewals.js'
-import { writePage } from './stores-page.js'
 
-const resultsFile = join(import.meta.dirname, 'stores-results.json')
-const options = readOptions(resultsFile)
+const options = readOptions('stores')
 const { quick } = options
-const figures = new Report(options)
+const figures = await Report.open(options)
 const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
 const { startProxy } = /** @type {typeof import('../test/servers/proxy.ts')} */ (await load('test/servers/proxy.ts'))
 
-/** Short, because each measured crash takes a lease. Whole seconds, because etcd counts in seconds. */
-const leaseDurationMs = quick ? 2_000 : 5_000
+/** Short, because each measured crash takes a whole lease. Whole seconds, because etcd counts in seconds. */
+const leaseDurationMs = quick ? 4_000 : 5_000
 const idleLeases = quick ? 2 : 10
 /** A loss that is not reported by then counts as not reported. */
 const hungForMs = (quick ? 2 : 8) * leaseDurationMs
 const releases = quick ? 3 : 100
-const deaths = quick ? 1 : 8
+const deaths = quick ? 1 : 20
+/** More rounds for contenders whose crash is noticed, because these rounds are short. */
+const noticedDeaths = quick ? 2 : 100
 
 /**
  * One contender on one server.
@@ -33,22 +35,23 @@ const deaths = quick ? 1 : 8
  * @property {Fleet} fleet
  */
 
-figures.describe({ leaseMs: leaseDurationMs, hungForMs, releases, deaths })
+figures.describe({ leaseMs: leaseDurationMs, hungForMs, releases, deaths, noticedDeaths })
 const servers = await Promise.all(places.map(startServer))
 /** @type {Lane[]} */
 const lanes = servers.flatMap(({ place, server }) =>
   place.contenders.map((contender) => {
-    return { place, contender, server, fleet: new Fleet(contender, 'bench', leaseDurationMs) }
+    return { place, contender, server, fleet: new Fleet(contender, `bench-${contender.program}`, leaseDurationMs) }
   }),
 )
 try {
   await benchRenewals()
+  await benchGuard(figures, servers, quick)
   for (const lane of lanes) await startFleet(lane)
   console.log('an idle standby, and a server that hangs ...')
   const [idle, hung] = await Promise.all([inAll(countIdleRequests), inAll(measureHang)])
   console.log(`${releases} releases ...`)
   const handOvers = await measureReleases()
-  console.log(`${deaths} deaths of a leader ...`)
+  console.log(`${deaths} crashes of a leader, ${noticedDeaths} where they are noticed ...`)
   const failOvers = await measureDeaths()
   report(lanes.map((lane, index) => rowOf(lane, idle[index], hung[index], handOvers[index], failOvers[index])))
 } finally {
@@ -56,7 +59,6 @@ try {
   await Promise.all(servers.map(({ server }) => server.stop()))
 }
 figures.finish()
-if (options.results === resultsFile) writePage(resultsFile)
 
 /** @param {import('./store-places.js').Place} place */
 async function startServer(place) {
@@ -93,14 +95,14 @@ async function startFleet({ fleet, place, server }) {
 }
 
 /**
- * Returns how often an idle standby sends something in a lease duration.
+ * Returns how many requests an idle standby sends per lease duration.
  *
  * @param {Lane} lane
  */
 async function countIdleRequests({ fleet, place, server }) {
   const proxy = await startProxy(server.port)
   const standby = await fleet.add(place.url(proxy.port))
-  // The requests of the start are not those of an idle standby.
+  // Requests at startup are not those of an idle standby.
   await sleep(leaseDurationMs)
   const before = proxy.sent
   await sleep(idleLeases * leaseDurationMs)
@@ -118,7 +120,7 @@ async function countIdleRequests({ fleet, place, server }) {
  */
 async function measureHang({ contender, place, server }) {
   const proxy = await startProxy(server.port)
-  const fleet = new Fleet(contender, 'hung', leaseDurationMs)
+  const fleet = new Fleet(contender, `hung-${contender.program}`, leaseDurationMs)
   try {
     const [, fresh] = await Promise.all([fleet.add(place.url(proxy.port)), fleet.first({ event: contender.fresh })])
     proxy.set('hold')
@@ -130,12 +132,12 @@ async function measureHang({ contender, place, server }) {
   }
 }
 
-/** The contenders take turns. None is measured while another one hands its lease over. */
+/** The contenders take turns. None is measured while another one hands over its lease. */
 async function measureReleases() {
   const tookMs = lanes.map(() => /** @type {number[]} */ ([]))
   for (let round = 0; round < releases; round++) {
     for (const [index, { fleet }] of lanes.entries()) tookMs[index]?.push(await fleet.release())
-    // By now the candidates that released stand by again.
+    // By now, the candidates that released are standing by again.
     await sleep(400)
   }
   return tookMs
@@ -144,10 +146,10 @@ async function measureReleases() {
 /** All rounds run in step, so that no process starts while the standby of another contender is about to take over. */
 async function measureDeaths() {
   const tookMs = lanes.map(() => /** @type {number[]} */ ([]))
-  for (let round = 0; round < deaths; round++) {
-    const took = await inAll(({ fleet }) => fleet.killLeader())
-    took.forEach((ms, index) => tookMs[index]?.push(ms))
-    for (const { fleet, place, server } of lanes) await fleet.add(place.url(server.port))
+  for (let round = 0; round < noticedDeaths; round++) {
+    const taking = lanes.filter(({ contender }) => round < deaths || contender.noticesCrashes)
+    await Promise.all(taking.map(async (lane) => tookMs[lanes.indexOf(lane)]?.push(await lane.fleet.killLeader())))
+    for (const { fleet, place, server } of taking) await fleet.add(place.url(server.port))
   }
   return tookMs
 }
@@ -174,7 +176,9 @@ function rowOf({ place, contender }, idle = NaN, lossMs, handOvers = [], failOve
     server: place.name,
     contender: contender.name,
     failOverMs: rounded(median(failOvers)),
+    failOverP99Ms: rounded(percentile(failOvers, 0.99)),
     slowestFailOverMs: rounded(Math.max(...failOvers)),
+    deaths: failOvers.length,
     handOverMs: rounded(median(handOvers)),
     handOverP99Ms: rounded(percentile(handOvers, 0.99)),
     lossAfterLeaseMs: lossMs === undefined ? null : Math.round(lossMs),
@@ -201,7 +205,7 @@ function report(rows) {
       detail: `longer than the lease of ${leaseDurationMs / 1_000} s; median ${format(row.failOverMs)} ms, ${deaths} rounds`,
     })
     figures.add({
-      name: `${row.server}: requests of an idle standby`,
+      name: `${row.server}: requests from an idle standby`,
       value: row.idleRequestsPerLease,
       unit: 'a lease',
       goal: 1,
@@ -216,8 +220,17 @@ function report(rows) {
       detail: 'after the end of the lease; negative is before it',
     })
   }
+  for (const row of rows.filter(({ contender }) => contender === guardedName)) {
+    figures.add({
+      name: `${row.server}: crash to the next leader with releaseOnCrash, p99`,
+      value: row.failOverP99Ms ?? NaN,
+      unit: 'ms',
+      goal: 100,
+      detail: `median ${format(row.failOverMs)} ms, slowest ${format(row.slowestFailOverMs)} ms, ${row.deaths} rounds`,
+    })
+  }
   figures.addTable(
-    'Beside what people use today, on the same servers',
+    handoverTable,
     rows.map((row) => ({ ...row })),
   )
 }

@@ -1,7 +1,8 @@
-// How long after a leader's death or release the next one believes that it leads. Real processes, on the file store.
+// Measures how long after a leader's death or release the next one believes that it leads, with real processes on the
+// file store.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdtempSync, openSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,15 +23,39 @@ export async function measureTakeOvers(rounds) {
     for (const name of ['a', 'b', 'c']) await fleet.add(name)
     const killed = []
     const released = []
+    const writesMs = []
     for (let round = 0; round < rounds; round++) {
       killed.push(await fleet.killLeader(`again-${round}`))
       released.push(await fleet.releaseLeader())
+      writesMs.push(writeByHand(directory))
     }
-    return { killed, released }
+    return { killed, released, writesMs }
   } finally {
     await fleet.end()
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+/**
+ * Makes the same disk writes as a hand-over: the released record, and durably the next term and the next record.
+ * Returns the time that this disk takes.
+ *
+ * @param {string} directory
+ */
+function writeByHand(directory) {
+  const startedMs = performance.now()
+  for (const isDurable of [false, true, true]) {
+    const file = openSync(join(directory, 'by-hand.tmp'), 'w')
+    writeSync(file, 'x'.repeat(500))
+    fsyncSync(file)
+    closeSync(file)
+    renameSync(join(directory, 'by-hand.tmp'), join(directory, 'by-hand'))
+    if (!isDurable) continue
+    const folder = openSync(directory, 'r')
+    fsyncSync(folder)
+    closeSync(folder)
+  }
+  return performance.now() - startedMs
 }
 
 class Fleet {

@@ -1,4 +1,4 @@
-// redlock with its own lock extension, as its manual shows. It is configured to wait for the lock.
+// redlock with its own lock extension, as shown in its manual. It is configured to wait for the lock.
 import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
 import { takeTurns } from './take-turns.js'

@@ -1,4 +1,4 @@
-// What all contenders share.
+// Code that all contenders share.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
@@ -20,13 +20,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @typedef {(part: Part) => Promise<() => unknown>} TakePart
  */
 
-/** Long enough to skip a round, short enough to stand by in the next one. */
+/** Long enough to skip a round, and short enough to stand by in the next one. */
 export const cooldownMs = 200
 
 /**
  * Campaigns again after each release.
  *
- * @param {() => Promise<() => unknown>} acquire resolves as soon as it leads, with what gives that back
+ * @param {() => Promise<() => unknown>} acquire resolves with a release function as soon as it leads
  * @param {Part['tell']} tell
  */
 export function takeTurns(acquire, tell) {

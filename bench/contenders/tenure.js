@@ -7,12 +7,21 @@ import { cooldownMs } from './take-turns.js'
 const events = { 'new-leader': 'ready', elected: 'started', renewed: 'renewed', lost: 'lost' }
 
 /** @type {import('./take-turns.js').TakePart} */
-export async function takePart({ url, election, identity, leaseDurationMs, tell }) {
+export function takePart(part) {
+  return takePartWith(part, {})
+}
+
+/**
+ * @param {import('./take-turns.js').Part} part
+ * @param {Pick<import('tenure').ElectorOptions, 'releaseOnCrash'>} options
+ */
+export async function takePartWith({ url, election, identity, leaseDurationMs, tell }, options) {
   const elector = new Elector({
     store: await openStore(url),
     election,
     identity,
     leaseDurationMs,
+    ...options,
     observer: {
       onEvent: ({ type }) => {
         const event = events[type]
