@@ -40,7 +40,7 @@ test('the compiler reports a name that the package does not export', () => {
 })
 
 test('the lead() example runs', async () => {
-  expect(await api.shortestWayIn(newDirectory())).toEqual([1])
+  expect(await api.leadBlock(newDirectory())).toEqual([1])
 })
 
 test('the Kubernetes example fails outside a pod with a clear error', () => {
@@ -57,8 +57,12 @@ test('the Kubernetes example fails outside a pod with a clear error', () => {
   ])
 })
 
+test('a process says who should lead, and hands over by name', async () => {
+  expect(await api.preferenceBlock()).toEqual(['undefined', 'true', 'normal', 'handed-over', 'term 2'])
+})
+
 test('the Elector example runs', async () => {
-  expect(await api.theEngineItself()).toEqual({
+  expect(await api.electorBlock()).toEqual({
     said: ['term 1', 'last run 2026-11-15', '10000', 'true', 'released 1 payments LEADERSHIP_LOST'],
     events: ['new-leader', 'elected', 'renewed', 'lost'],
   })
@@ -88,13 +92,13 @@ test('the example of jobs once per fleet runs', async () => {
 })
 
 test('the observer example runs and lists the elections', async () => {
-  const said = await api.lookingOn()
+  const said = await api.observeBlock()
   expect(said.at(0)).toBe('state')
   expect(said.slice(-2)).toEqual(['released', 'payments 1'])
 })
 
 test('a store that implements the whole LeaseStore interface elects a leader', async () => {
-  const store = api.thePort(memoryStore())
+  const store = api.forwardingStore(memoryStore())
   const [claim, , outcomes] = api.claimsAndOutcomes()
   const { signal } = new AbortController()
   expect(await store.acquire(claim, { signal })).toMatchObject({ ok: true, record: { term: 1 } })
@@ -114,7 +118,11 @@ test('the conformance suite runs in any test runner', async () => {
   expect(await api.conformance()).toBeGreaterThan(20)
 })
 
-test('openStore, the fake clock, and the fake leadership run', async () => {
+test('a store that is built from tenure/store-kit passes the conformance suite', async () => {
+  expect((await api.conformanceOfAnAuthor()).length).toBeGreaterThan(20)
+})
+
+test('the API examples for openStore, the fake clock, and the fake leadership give the documented results', async () => {
   expect(await api.storesAndTesting(newDirectory())).toEqual([
     'own-clock',
     'own-clock',

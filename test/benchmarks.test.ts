@@ -1,57 +1,96 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { withFigures as withReplicas } from '../bench/cluster-page.js'
-import { withFigures as withClusters } from '../bench/multicluster-page.js'
-import { pageFile } from '../bench/page.js'
-import { pictureFile, pictureOf, withFigures } from '../bench/stores-page.js'
+import {
+  guardedName,
+  handoverPicture,
+  handoverPictureFile,
+  handoverTable,
+  readmeFile,
+  withHandoverPicture,
+} from '../bench/handover-picture.js'
+import { machineLine, pageFile } from '../bench/page.js'
+import { commands, readResults, withResults } from '../bench/pages.js'
+import { pictureFile, pictureOf } from '../bench/stores-page.js'
 
-const clusters = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/multicluster-results.json'), 'utf8'))
-const results = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/stores-results.json'), 'utf8'))
+const page = readFileSync(pageFile, 'utf8')
 
-test('docs/explanation/benchmarks.md and its picture show the results of a full run of bench:stores', () => {
-  expect(results.quick).toBe(false)
-  const page = readFileSync(pageFile, 'utf8')
-  expect(page).toBe(withFigures(page, results))
+test.each(Object.keys(commands))('docs/explanation/benchmarks.md shows the results of a full run of %s', (name) => {
+  const results = readResults(name)
+  if (results) expect(results.quick).toBe(false)
+  expect(page).toBe(withResults(page, name, results))
+})
+
+test('the picture of docs/explanation/benchmarks.md shows the results of bench:stores', () => {
+  const results = JSON.parse(JSON.stringify(readResults('stores')))
   expect(readFileSync(pictureFile, 'utf8')).toBe(pictureOf(results))
 })
 
 test('a changed figure changes the page and the picture', () => {
-  const [table] = results.tables
-  const [first, ...others] = table.rows
-  const slower = { ...results, tables: [{ ...table, rows: [{ ...first, handOverMs: 4_321 }, ...others] }] }
-  const page = readFileSync(pageFile, 'utf8')
-  expect(withFigures(page, slower)).toContain('| 4.32 s, p99 ')
-  expect(pictureOf(slower)).toContain('>4.32 s</text>')
+  const results = JSON.parse(JSON.stringify(readResults('stores')))
+  results.tables[0].rows[0].handOverMs = 4_321
+  expect(withResults(page, 'stores', results)).toContain('| 4.32 s, p99 ')
+  expect(pictureOf(results)).toContain('>4.32 s</text>')
 })
 
-test('docs/explanation/benchmarks.md shows the results of a full run of bench:multicluster', () => {
-  expect(clusters.quick).toBe(false)
-  const page = readFileSync(pageFile, 'utf8')
-  expect(page).toBe(withClusters(page, clusters))
-  const [first, ...others] = clusters.results
-  expect(withClusters(page, { ...clusters, results: [{ ...first, value: 4_321 }, ...others] })).toContain('| 4321 ')
-})
+const machine = {
+  cpu: 'c',
+  cores: 2,
+  node: 'v',
+  load: 1,
+  loadBefore: 0.5,
+  freeShare: 0.98,
+  bareLoopMs: 1,
+  commit: 'abc',
+}
 
-const replicasFile = join(import.meta.dirname, '../bench/cluster-results.json')
-
-test.skipIf(!existsSync(replicasFile))(
-  'docs/explanation/benchmarks.md shows the results of a full run of bench:cluster',
-  () => {
-    const replicas = JSON.parse(readFileSync(replicasFile, 'utf8'))
-    expect(replicas.quick).toBe(false)
-    const page = readFileSync(pageFile, 'utf8')
-    expect(page).toBe(withReplicas(page, replicas))
-  },
-)
-
-test('the figures and sizes of replicas are written to their own section of the page', () => {
-  const page = readFileSync(pageFile, 'utf8')
+test('the figures and tables of a benchmark are written to their own section of the page', () => {
   const figure = { name: 'clean stop', value: 98, unit: 'ms', goal: 500, passed: true, detail: '' }
-  const machine = { cpu: 'c', cores: 2, node: 'v', load: 1 }
   const tables = [{ name: 'sizes', rows: [{ groups: 10, 'failover ms': 2_900 }] }]
-  const written = withReplicas(page, { machine, results: [figure], tables })
+  const written = withResults(page, 'cluster', { quick: false, machine, results: [figure], tables })
   expect(written).toContain('| clean stop | 98.0 ms | below 500 | |')
   expect(written).toContain('| groups | failover ms |\n|---|---|\n| 10 | 2900 |')
   expect(written.split('<!-- figures of bench:cluster -->')[0]).toBe(page.split('<!-- figures of bench:cluster -->')[0])
+})
+
+test('each table says the machine, the load before and after, how quiet it was, and the commit', () => {
+  expect(machineLine(machine)).toBe(
+    'On 2 cores (c), Node.js v, commit abc, load 0.500 before and 1.00 at the end; a bare loop on every core got 98 % of them before (1.00 ms for a million turns)',
+  )
+})
+
+function handovers(server: string, others: string[]) {
+  const rows = ['Tenure', guardedName, ...others].map((contender, index) => ({
+    server,
+    contender,
+    failOverMs: index === 1 ? 31 : 5_000 + index,
+    failOverP99Ms: 6_000,
+    handOverMs: 7,
+    handOverP99Ms: 9,
+  }))
+  return { quick: false, machine, settings: { leaseMs: 5_000 }, results: [], tables: [{ name: handoverTable, rows }] }
+}
+
+test('the picture of the README shows crash and hand-over of every contender once both benchmarks measured them', () => {
+  const stores = handovers('Redis', ['redlock'])
+  const drawn = handoverPicture(stores, handovers('Kubernetes', ['client-go'])) ?? ''
+  for (const label of ['Redis: Tenure', 'Kubernetes: Tenure', 'Redis: redlock', 'Kubernetes: client-go']) {
+    expect(drawn.split(`>${label}</text>`)).toHaveLength(3)
+  }
+  expect(drawn).toContain('>31.0 ms, p99 6 s</text>')
+  expect(drawn).toContain('>5 s, p99 6 s</text>')
+  expect(drawn).toContain('>7.00 ms, p99 9.00 ms</text>')
+  expect(drawn).toContain('prefers-color-scheme: dark')
+  expect(handoverPicture(stores, undefined)).toBeUndefined()
+  const [table] = stores.tables
+  const unguarded = { ...stores, tables: [{ name: handoverTable, rows: table?.rows.slice(0, 1) ?? [] }] }
+  expect(handoverPicture(unguarded, handovers('Kubernetes', []))).toBeUndefined()
+})
+
+test('the README shows the picture once there is one', () => {
+  const drawn = handoverPicture(readResults('stores'), readResults('kubernetes'))
+  const readme = readFileSync(readmeFile, 'utf8')
+  expect(existsSync(handoverPictureFile)).toBe(drawn !== undefined)
+  if (drawn !== undefined) expect(readFileSync(handoverPictureFile, 'utf8')).toBe(drawn)
+  expect(readme.includes('handover.svg')).toBe(drawn !== undefined)
+  expect(withHandoverPicture(readme)).toContain('](docs/explanation/handover.svg)](docs/explanation/benchmarks.md)')
 })

@@ -3,16 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
+import { sourcesByName } from '../scripts/source-paths.js'
 import { errorCodes } from '../packages/tenure/src/common/errors.ts'
 
 const root = join(import.meta.dirname, '..')
-const library = join(root, 'packages/tenure')
-const manifest: { exports: Record<string, { types?: string }> } = JSON.parse(
-  readFileSync(join(library, 'package.json'), 'utf8'),
-)
-const entries = Object.entries(manifest.exports).flatMap(([name, { types }]) =>
-  types ? [{ name, file: join(library, types.replace('./dist/', 'src/').replace(/\.d\.ts$/, '.ts')) }] : [],
-)
+const entries = Object.entries(sourcesByName(['tenure', 'testing']))
+  .filter(([name]) => !name.startsWith('tenure/internal'))
+  .map(([name, file]) => ({ name, file }))
 
 interface Export {
   readonly name: string

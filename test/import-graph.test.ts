@@ -7,8 +7,9 @@ import { listFiles, root } from './source-files.ts'
 /** The packages that each package may import. */
 const below: Readonly<Record<string, readonly string[]>> = {
   internal: [],
-  page: [],
+  page: ['internal'],
   tenure: ['internal'],
+  testing: ['internal', 'tenure'],
   service: ['internal', 'page', 'tenure'],
   multicluster: ['internal', 'tenure'],
   cli: ['internal', 'page', 'tenure', 'service', 'multicluster'],
@@ -18,7 +19,7 @@ const packageOf = (path: string) => path.split('/')[1] ?? ''
 const sources = listFiles('packages').filter((path) => /^packages\/[^/]+\/src\/.*\.tsx?$/.test(path))
 const graph = new Map(sources.map((path) => [path, importsOf(path)]))
 
-/** Whether an import names a package that is not below, or bypasses its entry points. */
+/** Whether an import names a package that is not on a lower layer, or bypasses the package's entry points. */
 function isUpwards(path: string, { file, package: name }: Import): boolean {
   const own = packageOf(path)
   if (name === undefined) return file !== undefined && !file.startsWith(`packages/${own}/src/`)
@@ -32,7 +33,7 @@ const upwards = (path: string, imports: readonly Import[]) =>
 const valueImports = (imports: readonly Import[]) =>
   imports.flatMap(({ file, erased, dynamic }) => (file === undefined || erased || dynamic ? [] : [file]))
 
-test('packages import only packages below them: internal and page, then tenure, then service and multicluster, then cli', () => {
+test('packages import only packages below them: internal, then page and tenure, then testing, service and multicluster, then cli', () => {
   expect([...new Set(sources.map(packageOf))].toSorted()).toEqual(packages.toSorted())
   expect([...graph].flatMap(([path, imports]) => upwards(path, imports))).toEqual([])
 })
@@ -65,6 +66,7 @@ test('each import rule reports a deliberate violation', () => {
   const library = 'packages/tenure/src/engine/elector.ts'
   expect(planted(library, `import { a } from '@tenure/service'`)).toEqual([`${library}:1 imports @tenure/service`])
   expect(planted(library, `import type { A } from '../../service/src/state.ts'`)).toHaveLength(1)
+  expect(planted(library, `import { fakeClock } from '@tenure/testing'`)).toHaveLength(1)
   expect(planted('packages/internal/src/clock.ts', `export type { Clock } from 'tenure'`)).toHaveLength(1)
   expect(planted('packages/service/src/start.ts', `await import('@tenure/multicluster')`)).toHaveLength(1)
   expect(planted('packages/cli/src/main.ts', `import '@tenure/service'\nimport 'tenure/stores/file'`)).toEqual([])

@@ -34,8 +34,8 @@ function sourceOf(name: string, entry: string | undefined): string {
 }
 
 /**
- * Returns the files that are in a cycle of imports, or between two cycles. Files that import none of the rest, or that
- * none of the rest imports, are removed repeatedly.
+ * Returns the files that are in a cycle of imports, or between two cycles. Repeatedly removes files that import none of
+ * the remaining files, or that none of them imports.
  */
 export function filesInCycles(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const left = new Map(graph)

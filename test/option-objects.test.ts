@@ -10,12 +10,13 @@ import {
   lead,
   LeaderElector,
   Manager,
+  members,
   memoryStore,
   observe,
   resolveTimings,
   ttlStore,
 } from 'tenure'
-import { storeConformance } from 'tenure/conformance'
+import { storeConformance } from '@tenure/testing/conformance'
 import { createFence, httpFence, postgresFence, redisFence } from 'tenure/fencing'
 import { createJobs, cronSchedule, type Jobs } from 'tenure/jobs'
 import { fromKubeConfig } from 'tenure/kubernetes'
@@ -31,10 +32,10 @@ import { redisStore } from 'tenure/stores/redis'
 import { electionTelemetry } from 'tenure/telemetry'
 import { s3Store } from 'tenure/stores/s3'
 import { serviceStore } from 'tenure/stores/service'
-import { explore, retrace, simulate } from 'tenure/simulation'
-import { fakeClock, fakeLeadership } from 'tenure/testing'
+import { explore, retrace, simulate } from '@tenure/testing/simulation'
+import { fakeClock, fakeLeadership } from '@tenure/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { entryPoints, findOptionTakers } from './option-takers.ts'
+import { entryPoints, findOptionTakers } from './functions-with-options.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-options-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -81,7 +82,7 @@ async function onJobs(call: (jobs: Jobs) => unknown): Promise<void> {
   }
 }
 
-/** How each function is called with untyped options. `near` is a misspelled option and the correct one. */
+/** Calls each function with untyped options. `near` is a misspelled option and the correct one. */
 interface Call {
   readonly with: (options: never) => unknown
   readonly valid?: object
@@ -106,6 +107,7 @@ const calls: Readonly<Record<string, Call>> = {
     near: ['cooldown', 'cooldownMs'],
   },
   'tenure: observe': { with: (options) => observe(store, 'e', options), near: ['pollInterval', 'pollIntervalMs'] },
+  'tenure: members': { with: (options) => members(store, 'e', options), near: ['observe', 'observeMs'] },
   'tenure: LeaseStore.list': {
     with: (options) => store.list?.(options, { signal: AbortSignal.timeout(1_000) }),
     near: ['limits', 'limit'],
@@ -162,6 +164,10 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => new Manager(options),
     valid: needed,
     near: ['maxFailedRenewal', 'maxFailedRenewals'],
+  },
+  'tenure: Manager.stepDown': {
+    with: (options) => new Manager(needed).stepDown(options),
+    near: ['too', 'to'],
   },
   'tenure: Manager.start': {
     with: async (options) => {
@@ -275,22 +281,22 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { client: { eval: async () => undefined }, resource: 'r' },
     near: ['prefx', 'prefix'],
   },
-  'tenure/testing: fakeLeadership': { with: (options) => fakeLeadership(options), near: ['terms', 'term'] },
-  'tenure/conformance: storeConformance': {
+  '@tenure/testing: fakeLeadership': { with: (options) => fakeLeadership(options), near: ['terms', 'term'] },
+  '@tenure/testing/conformance: storeConformance': {
     with: (options) => storeConformance(() => ({ store }), options),
     near: ['patience', 'patienceMs'],
   },
-  'tenure/simulation: simulate': {
+  '@tenure/testing/simulation: simulate': {
     with: (options) => simulate(options),
     valid: { seed: 1, hours: 0.001 },
     near: ['clockBeyondBounds', 'clocksBeyondBound'],
   },
-  'tenure/simulation: explore': {
+  '@tenure/testing/simulation: explore': {
     with: (options) => explore(options),
     valid: { electors: 1, budget: 0 },
     near: ['delayTick', 'delayTicks'],
   },
-  'tenure/simulation: retrace': {
+  '@tenure/testing/simulation: retrace': {
     with: (options) => retrace(options, []),
     valid: { electors: 1 },
     near: ['budgets', 'budget'],
@@ -333,11 +339,10 @@ const calls: Readonly<Record<string, Call>> = {
 const exempt: Readonly<Record<string, string>> = {
   'tenure: Clock.setTimer': 'users implement it',
   'tenure: CompareAndSwap.list': 'users implement it',
-  'tenure/stores: granted': 'it takes a claim',
+  'tenure/store-kit: granted': 'it takes a claim',
   'tenure: TenureError': 'created while another error is handled, so it must not throw',
-  'tenure/stores/multicluster: keepWatching': 'only controllers use it, and their own options are checked',
   'tenure/stores/service: ServiceStore.request': 'the service itself reports what is wrong with a request',
-  'tenure/options: checkOptions': 'it is the check itself',
+  'tenure/store-kit: checkOptions': 'it is the check itself',
   '@tenure/service: migrateData': 'migrate.test.ts checks it, because it needs two storages',
   '@tenure/service: restoreShared': 'migrate.test.ts checks it, because it needs a server',
   '@tenure/service: rotateSecret': 'link.test.ts checks it, because it needs a server',
@@ -382,7 +387,7 @@ const callOf = (name: string): Call => calls[name] ?? expect.unreachable(name)
 const give = (name: string, options: unknown) => callOf(name).with(options as never)
 
 test('every public function, constructor, and method that takes options is in the table', () => {
-  const takers = findOptionTakers([...entryPoints('packages/tenure'), ...entryPoints('packages/service')])
+  const takers = findOptionTakers(['tenure', 'testing', 'service'].flatMap((name) => entryPoints(`packages/${name}`)))
   const found = [...new Set(takers.map(({ name }) => name))]
   expect(found.toSorted()).toEqual([...names, ...Object.keys(exempt)].toSorted())
   for (const { name, options } of takers) {
@@ -451,7 +456,7 @@ describe('a value that is not an options object', () => {
     }
   })
 
-  test('the error explains what to pass when a bare AbortSignal would be ignored', async () => {
+  test('the error explains what to pass when start() is called with a bare AbortSignal', async () => {
     const { message } = await refusal(() => newElector().start(new AbortController().signal as never))
     expect(message).toBe('Option "options" is an AbortSignal, but it must be an object: { signal, until }.')
   })
@@ -499,7 +504,7 @@ describe('nested options', () => {
     )
   })
 
-  test('the error names a nested level that is not an object', async () => {
+  test('startService rejects a nested option that is not an object', async () => {
     const { message } = await refusal(() => startService({ ...data, tls: 'cert.pem' as never }))
     expect(message).toBe('Option "tls" is "cert.pem", but it must be an object: { certFile, keyFile, clientCaFile }.')
   })
@@ -542,13 +547,13 @@ describe('an object that users implement', () => {
     ],
     ['a store under test', () => underTest({ store, remov: nothing }), 'remov', 'remove'],
     ['a store under test', () => underTest({ store, forgetTerms: true }), 'forgetTerms', 'forgetsTerms'],
-  ])('%s is rejected for a near miss of an optional member', async (_, make, given, meant) => {
+  ])('%s with a misspelled optional member is rejected', async (_, make, given, meant) => {
     const { message } = await refusal(make)
     expect(message).toMatch(/^Option "[\w()]+" has a member /)
     expect(message).toContain(`"${given}", which nothing uses. Did you mean "${meant}"?`)
   })
 
-  test('a near miss is also detected in a class', async () => {
+  test('a misspelled optional member is also detected in a class', async () => {
     class Mine {
       readonly expiry = 'observed'
       readonly terms = true

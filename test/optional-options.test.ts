@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { findStrictOptions } from './optional-options.ts'
-import { entryPoints } from './option-takers.ts'
+import { entryPoints } from './functions-with-options.ts'
 
-test.each(['packages/tenure', 'packages/service', 'packages/multicluster'])(
+test.each(['packages/tenure', 'packages/testing', 'packages/service', 'packages/multicluster'])(
   'every optional option of %s accepts undefined',
   (folder) => {
     expect(findStrictOptions(entryPoints(folder))).toEqual([])

@@ -1,5 +1,5 @@
 import ts from 'typescript'
-import { programOf } from './option-takers.ts'
+import { programOf } from './functions-with-options.ts'
 
 /** The names of types whose objects users write. */
 const written = /(?:Options|Observer|Callbacks|Config)$/

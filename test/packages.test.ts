@@ -43,6 +43,15 @@ test('a package without a checksum, or with a URL, is reported', () => {
 const manifestOf = (name: string): Record<string, unknown> => JSON.parse(read(`packages/${name}/package.json`))
 const published = readdirSync(join(root, 'packages')).filter((name) => manifestOf(name)['private'] !== true)
 
+test('packages of this project depend on each other at exactly their own version', () => {
+  const versions = new Map(published.map((name) => [manifestOf(name)['name'], manifestOf(name)['version']]))
+  for (const name of published) {
+    const dependencies = Object.entries((manifestOf(name)['dependencies'] ?? {}) as Record<string, string>)
+    const own = dependencies.filter(([needed]) => versions.has(needed))
+    expect(own, name).toEqual(own.map(([needed]) => [needed, versions.get(needed)]))
+  }
+})
+
 test.each(published)('%s names its repository and where to report issues', (name) => {
   const address = 'https://github.com/tenure-js/tenure'
   expect(manifestOf(name)).toMatchObject({

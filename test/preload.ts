@@ -6,7 +6,7 @@ import { basename, join } from 'node:path'
 import { pathOf } from './servers/find.ts'
 import { programs } from './servers/programs.ts'
 
-/** Compiles a source for `LD_PRELOAD` with `programs.cc`, once for each version of the source. */
+/** Compiles a source file for `LD_PRELOAD` with `programs.cc`, once for each version of the source. */
 export function preload(source: string): string {
   const hash = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)
   const path = join(tmpdir(), `tenure-${basename(source, '.c')}-${hash}.so`)

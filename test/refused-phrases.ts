@@ -1,7 +1,6 @@
 /**
  * Phrases that a reader has to read twice, words of a private dialect, and British spellings. Each comes with the advice
- * to print. The list is separate from the test of the pages, so that comments, test names and messages can be held
- * against it too.
+ * to print. Pages, comments, test names, and the texts in the sources are checked against this list.
  */
 export const refusedPhrases: readonly (readonly [phrase: RegExp, advice: string])[] = [
   [/\b(?:is|are|was|were|be|been) told\b(?! (?:apart|to)\b)|\btold of\b/i, 'is reported, notified, logged'],
@@ -21,7 +20,10 @@ export const refusedPhrases: readonly (readonly [phrase: RegExp, advice: string]
   [/(?:^|[.:;] |\| )Who (?![^.|]*\?)(?=[^.|]*[.|])/m, 'the caller, the leader, a client that'],
   [/\b(?:runs?|ran|running) out\b(?! of\b)/i, 'expires, has expired'],
   [/\bg(?:ive|ives|iven|iving|ave) (?:\w+ ){0,2}back\b/i, 'releases, returns'],
-  [/\bpass(?:es|ed|ing)? (?:it |them |calls? |requests? )?on\b(?! (?:a|the|each|every)\b)/i, 'forwards, relays'],
+  [
+    /\bpass(?:es|ed|ing)? (?:it |them |calls? |requests? )?on\b(?! (?:a|the|each|every|one|both)\b)/i,
+    'forwards, relays',
+  ],
   [/\bunder way\b/i, 'in flight, in progress'],
   [/\bwhat (?:became|becomes|has become) of\b/i, 'its outcome, its status'],
   [/\bof (?:its|their|your|our|one's) own(?= ?[.,;:)|]|$)/im, 'its own, separate, dedicated'],
@@ -35,9 +37,60 @@ export const refusedPhrases: readonly (readonly [phrase: RegExp, advice: string]
   [/\bplanted mistakes?\b/i, 'mutant'],
   [/\b(?:reign|errand|lost tail|onlooker|sighting)s?\b/i, 'the noun of docs/reference/glossary.md'],
   [/\b(?:the|a|its|new|no) carry\b/i, 'checkpoint'],
-  [/\bdata (?:have|were|are)\b/i, 'data has, data was, data is'],
   [
-    /\b\w*(?:haviour|onour|olour|ecognis|rganis|ummaris|ynchronis|uthoris)\w*|\bcancelled\b(?! \|)|\bmisspelt\b|\blicence\b|\bcatalogue\b/i,
+    /\bt(?:akes?|aken|ook|aking) (?:[\w']+ ){0,4}for (?:free|dead|gone|lost|missing|(?:its|their|our) own)\b/i,
+    'treats as, mistakes for',
+  ],
+  [/\b(?:an|the) own\b/i, "its own, this elector's"],
+  [/\bLike (?:`[^`]+`|\{@link \w+\}), (?:for|on|with)\b/, 'what it returns or does'],
+  [/\btime left of\b/i, 'time left on'],
+  [/\bwhat (?:it|they) (?:throws?|rejects?)\b/i, 'errors that it throws'],
+  [/\b(?:is|are|was|were|been) given up\b/i, 'is abandoned, is canceled'],
+  [/\b(?:is|are|was|were|be|been) waited for\b/i, 'the candidate waits for, is awaited'],
+  [/\bfirst sight\b/i, 'when it is first seen'],
+  [/\b(?:one|last) look\b/i, 'a read, the last check'],
+  [/\bwhat (?:[\w`$]+ ){0,2}(?:writes?|written|wrote) to\b/i, 'the resource that it writes to, every write'],
+  [/\b(?:is|are|was) drawn (?:for|at|by)\b/i, 'is random, is generated'],
+  [/\bput(?:s|ting)? back\b/i, 'restores, returns'],
+  [/\bends? with \d+\b/i, 'exits with'],
+  [/(?<!-)\bgo(?:es)? on\b(?! to\b)/i, 'continues, keeps running'],
+  [/\bdata (?:have|were|are)\b/i, 'data has, data was, data is'],
+  [/\banswers? nothing\b/i, 'does not answer, refuses every call'],
+  [/\bSince when\b/, 'when it began, how long'],
+  [
+    /\bha(?:s|ve) (?:(?:at most|more than|about|up to|only) )?[\d,.…]+ ?(?:[KMG]i?B|bytes)\b(?! (?:of|left|free)\b)/i,
+    'is ... bytes long',
+  ],
+  [/\bany more(?= ?[.,;:)|]|$)/im, 'anymore'],
+  [/, too(?= ?[.;:)|]|$)/im, 'also, as well'],
+  [/\bfor people\b|\bpeople only\b/i, 'for display, as readable text'],
+  [
+    /\b(?:leases?|beliefs?|leadership|terms?|holds?|time) (?:is|are|was|were) over\b/i,
+    'has ended, has expired, has passed',
+  ],
+  [/\bon (?:its|their) way\b/i, 'in flight'],
+  [/\bnow and then\b/i, 'from time to time, occasionally'],
+  [/\bknow(?:s|n)? of\b/i, 'knows, knows about'],
+  [/\boutside of\b/i, 'outside'],
+  [/\bsuch as (?:after|at|on|when|while)\b/i, 'for example after'],
+  [/\bwhat is left of\b/i, 'the rest of, the time left on'],
+  [/\b(?:that|which) takes? long\b(?!er)/i, 'takes a long time'],
+  [/\banything else than\b/i, 'anything other than'],
+  [/\bnothing of (?:it|that|this|them)\b/i, 'nothing, none of it'],
+  [/\b(?:that|this) very moment\b/i, 'that moment'],
+  [
+    /\b\w*(?:haviour|onour|olour|ecognis|rganis|ummaris|ynchronis|uthoris)\w*|(?<!`)\bcancelled\b(?! \|)|\bmisspelt\b|\blicence\b|\bcatalogue\b/i,
     'the American spelling',
   ],
 ]
+
+/** In code, rules judge claims, and a store or a candidate judges expiry: that is the name of the functions. */
+const refusedInCode = refusedPhrases.filter(([phrase]) => !phrase.test('judged'))
+
+/** Returns the refused phrases in a comment or a text of the code, each with its advice. */
+export function refusedInText(text: string): string[] {
+  return refusedInCode.flatMap(([phrase, advice]) => {
+    const hit = phrase.exec(text)
+    return hit ? [`"${hit[0]}", rather: ${advice}`] : []
+  })
+}

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
-import { faultKinds } from '../packages/tenure/src/simulation/index.ts'
+import { faultKinds } from '../packages/testing/src/simulation/index.ts'
 import { readDocument, root } from './documents.ts'
 import { listFiles } from './source-files.ts'
 
@@ -32,7 +32,7 @@ test('every test that docs/explanation/comparison.md names exists', () => {
   const page = readDocument('docs/explanation/comparison.md')
   const [, ...rows] = [...page.matchAll(/^\| [^|]+ \| [^|]+ \| ([^|]+) \|$/gm)]
   expect(rows.length).toBeGreaterThan(10)
-  const names = testNamesIn('packages/tenure/test/peers.test.ts')
+  const names = testNamesIn('packages/tenure/test/api/bugs-of-other-libraries.test.ts')
   expect(rows.map((row) => row[1] ?? '').filter((name) => !names.some((pattern) => pattern.test(name)))).toEqual([])
 })
 

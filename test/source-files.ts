@@ -4,7 +4,7 @@ import { join } from 'node:path'
 /** The root of the repository. */
 export const root = join(import.meta.dirname, '..')
 
-// Every line of .gitignore is a name, which may start with a star.
+// Every line of .gitignore is a name, which may start with an asterisk.
 const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n').filter(Boolean)
 
 function isIgnored(path: string): boolean {

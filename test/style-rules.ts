@@ -42,10 +42,10 @@ export function findUnchecked(text: string, path?: string): Finding[] {
 }
 
 const leaks = [
-  // Hosts that serve packages. Each reader configures their own.
+  // Hosts that serve packages. Readers configure their own.
   /https?:\/\/[^/\s"']*(registry|npm|pypi|mirror|artifactory|nexus)[^/\s"']*\.[a-z]{2,}/i,
   /\bregistry\.[\w-]+\.[a-z]{2,}\b/i,
-  // Folders that exist on one machine only.
+  // Folders that exist only on one machine.
   /(^|[\s"'`(=:[,]|file:\/\/)\/(home|Users|root|work|tmp|private|mnt)\/[\w.-]+/,
   /\b[A-Z]:\\Users\\/i,
 ]
@@ -66,7 +66,7 @@ const starters = /^(?:(?:spawn|execFile|exec)(?:Sync)?|promisify\((?:execFile|ex
 /** The longest that a quick test may wait in real time. */
 export const quickMs = 200
 
-/** Finds waits in real time that are too long for a quick test, as far as they are numeric literals. */
+/** Finds waits in real time that are too long for a quick test, if they are numeric literals. */
 export function findLongWaits(text: string): Finding[] {
   return find(text, undefined, (node) => {
     if (!ts.isCallExpression(node)) return undefined

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { listFiles, root } from './source-files.ts'
 import { findImports, findLeaks, findTimeAndChance, findUnchecked, type Finding } from './style-rules.ts'
@@ -65,7 +65,6 @@ const folders: Readonly<Record<string, readonly string[]>> = {
   tenure: [
     'common',
     'log',
-    'options',
     'engine',
     'clients',
     'store-kit',
@@ -74,12 +73,16 @@ const folders: Readonly<Record<string, readonly string[]>> = {
     'stores',
     'fencing',
     'telemetry',
+    'shards',
     'api',
     'jobs',
-    'testing',
-    'conformance',
-    'simulation',
+    'guard',
+    'internal',
   ],
+  testing: ['fakes', 'conformance', 'simulation'],
+  service: ['common', 'storage', 'groups', 'schemas', 'watch', 'replication', 'auth', 'operation', 'http'],
+  cli: ['shared', 'run', 'commands'],
+  multicluster: ['calls', 'status', 'relay', 'controller'],
   page: ['model', 'browser', 'server'],
 }
 
@@ -87,11 +90,26 @@ const folders: Readonly<Record<string, readonly string[]>> = {
 const imports: Readonly<Record<string, readonly string[]>> = {
   'common/errors.ts': [],
   'engine/lease-store.ts': [],
-  'engine/election-state.ts': ['common/errors.ts', 'engine/lease-store.ts', 'engine/timings.ts'],
-  'engine/election.ts': ['common/errors.ts', 'engine/election-state.ts', 'engine/lease-store.ts', 'engine/timings.ts'],
+  'engine/observed-expiry.ts': ['engine/lease-store.ts'],
+  'engine/preference.ts': ['engine/lease-store.ts', 'engine/observed-expiry.ts'],
+  'engine/election-state.ts': [
+    'common/errors.ts',
+    'engine/lease-store.ts',
+    'engine/observed-expiry.ts',
+    'engine/preference.ts',
+    'engine/timings.ts',
+  ],
+  'engine/election.ts': [
+    'common/errors.ts',
+    'engine/election-state.ts',
+    'engine/lease-store.ts',
+    'engine/observed-expiry.ts',
+    'engine/preference.ts',
+    'engine/timings.ts',
+  ],
 }
 
-/** What a file of a package imports against the order of its folders, by paths below `src`. */
+/** Returns the imports of a file that violate the order of the folders. All paths are relative to `src`. */
 function findUpward(file: string, targets: readonly string[], order: readonly string[]): string[] {
   const rankOf = (path: string) => {
     const [folder = '', ...rest] = path.split('/')
@@ -123,13 +141,41 @@ test('every folder of a layered package has its place in the order', () => {
   }
 })
 
-test('an import from a higher folder, and one that the algorithm may not have, are found', () => {
+/** Names that occur more than once: those of files that differ by one "s", and of types. */
+function findConfusable(files: readonly { readonly path: string; readonly text: string }[]): string[] {
+  const names = files.map(({ path }) => basename(path).replace(/\.tsx?$/, ''))
+  const plurals = names.filter((name) => names.includes(`${name}s`))
+  const types = files.flatMap(({ text }) =>
+    [...text.matchAll(/^(?:export )?(?:abstract )?(?:interface|type|class) (\w+)/gm)].map(([, name = '']) => name),
+  )
+  return [...plurals, ...types.filter((name, index) => types.indexOf(name) !== index)]
+}
+
+test.each(['tenure', 'service', 'cli', 'multicluster', 'testing', 'page'])(
+  'no two files or types of the package %s have confusable names',
+  (name) => {
+    const files = sources.filter((path) => path.startsWith(`packages/${name}/src/`))
+    expect(findConfusable(files.map((path) => ({ path, text: read(path) })))).toEqual([])
+    const planted = [
+      { path: 'a/request.ts', text: 'export interface Seen {\n}' },
+      { path: 'b/requests.ts', text: 'type Seen = 1' },
+    ]
+    expect(findConfusable(planted)).toEqual(['request', 'Seen'])
+  },
+)
+
+test('findUpward reports an import from a higher folder and one that the algorithm may not have', () => {
   const order = folders['tenure'] ?? []
   expect(findUpward('engine/elector.ts', ['common/errors.ts', 'stores/memory/index.ts'], order)).toEqual([
     'stores/memory/index.ts',
   ])
   expect(findUpward('engine/election.ts', ['engine/timings.ts', 'common/clock.ts'], order)).toEqual(['common/clock.ts'])
   expect(findUpward('api/lead.ts', ['index.ts'], order)).toEqual(['index.ts'])
+  const service = folders['service'] ?? []
+  expect(findUpward('groups/port.ts', ['storage/position.ts', 'watch/feed.ts'], service)).toEqual(['watch/feed.ts'])
+  expect(findUpward('http/routes/watch.ts', ['http/app.ts', 'auth/access.ts', 'start.ts'], service)).toEqual([
+    'start.ts',
+  ])
 })
 
 test('the library depends only on Node', () => {

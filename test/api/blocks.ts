@@ -18,6 +18,7 @@ import {
   ttlStore,
   type AcquireClaim,
   type CallOptions,
+  type Clock,
   type HeldClaim,
   type LeaseRecord,
   type LeaseStore,
@@ -26,16 +27,27 @@ import {
   type Outcome,
   type TtlStorage,
 } from 'tenure'
-import { storeConformance } from 'tenure/conformance'
+import { storeConformance } from '@tenure/testing/conformance'
 import { createJobs } from 'tenure/jobs'
 import { inCluster, LeaderElector } from 'tenure/kubernetes'
+import {
+  decodeRecord,
+  encodeRecord,
+  granted,
+  buildStore,
+  type Current,
+  type StoreBackend,
+  type Verdict,
+} from 'tenure/store-kit'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { fileStore } from 'tenure/stores/file'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
-import { fakeClock, fakeLeadership } from 'tenure/testing'
+import { fakeClock, fakeLeadership } from '@tenure/testing'
 
-export async function shortestWayIn(directory: string): Promise<number[]> {
+type EventType = 'elected' | 'renewed' | 'renew-failed' | 'lost' | 'new-leader' | 'eligibility' | 'error' | 'gap'
+
+export async function leadBlock(directory: string): Promise<number[]> {
   const reports: number[] = []
   const report = async ({ signal, fence }: { signal: AbortSignal; fence: number }) => {
     signal.throwIfAborted()
@@ -47,7 +59,7 @@ export async function shortestWayIn(directory: string): Promise<number[]> {
   return reports
 }
 
-export async function theEngineItself(): Promise<{ said: string[]; events: string[] }> {
+export async function electorBlock(): Promise<{ said: string[]; events: string[] }> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const observer = { onEvent: () => {}, onCall: () => {} }
@@ -72,7 +84,7 @@ export async function theEngineItself(): Promise<{ said: string[]; events: strin
   })
   const reading = (async () => {
     for await (const event of elector.events({ signal })) {
-      const known: 'elected' | 'renewed' | 'renew-failed' | 'lost' | 'new-leader' | 'error' | 'gap' = event.type
+      const known: EventType = event.type
       events.push(known)
     }
   })()
@@ -85,9 +97,9 @@ export async function theEngineItself(): Promise<{ said: string[]; events: strin
   leadership.isLeader() satisfies boolean
   leadership.throwIfLost()
   leadership.waitUntil(Promise.resolve())
-  leadership.carry satisfies string
-  await leadership.setCarry('last run 2026-11-15')
-  said.push(leadership.carry, `${leadership.remainingMs()}`, `${leadership.drainMs() > leadership.remainingMs()}`)
+  leadership.checkpoint satisfies string
+  await leadership.setCheckpoint('last run 2026-11-15')
+  said.push(leadership.checkpoint, `${leadership.remainingMs()}`, `${leadership.drainMs() > leadership.remainingMs()}`)
   elector.explain().summary satisfies string
   await elector.stepDown({ cooldownMs: 15_000 })
   const reason: unknown = leadership.signal.reason
@@ -97,6 +109,34 @@ export async function theEngineItself(): Promise<{ said: string[]; events: strin
   await elector[Symbol.asyncDispose]()
   await reading
   return { said, events }
+}
+
+export async function preferenceBlock(): Promise<string[]> {
+  const store = memoryStore()
+  const isHealthy = true
+  const common = {
+    store,
+    election: 'payments',
+    leaseDurationMs: 3_000,
+    eligible: () => isHealthy,
+    ineligibleForMs: 4_000,
+    priority: 'normal' as const,
+    progressTimeoutMs: 60_000,
+  }
+  const elector = new Elector({ ...common, identity: 'node-17' })
+  elector.start()
+  const leadership = await elector.waitForLeadership()
+  leadership.progress()
+  const successor = new Manager({ ...common, identity: 'node-3', priority: () => 'lowest' })
+  const lease = successor.start()
+  const { heldBackBy, isEligible, priority } = elector.explain()
+  await elector.stepDown({ to: 'node-3' })
+  const { term } = await lease.waitForLeadership()
+  const { reason } = leadership.signal.reason as LeadershipLostError
+  await successor.stepDown({ cooldownMs: 0 })
+  await elector.stop()
+  await successor.stop()
+  return [String(heldBackBy), String(isEligible), priority, reason, `term ${term}`]
 }
 
 export async function managerAndLease(): Promise<string[]> {
@@ -213,7 +253,7 @@ export async function jobsOncePerFleet(): Promise<unknown[]> {
   return [once, again, sparse, tried, said, status.map(({ name }) => name)]
 }
 
-export async function lookingOn(): Promise<string[]> {
+export async function observeBlock(): Promise<string[]> {
   const store = memoryStore()
   const said: string[] = []
   const controller = new AbortController()
@@ -229,7 +269,7 @@ export async function lookingOn(): Promise<string[]> {
 }
 
 /** A store that implements every member by forwarding to another store. */
-export function thePort(inner: LeaseStore): LeaseStore {
+export function forwardingStore(inner: LeaseStore): LeaseStore {
   return {
     expiry: inner.expiry satisfies 'own-clock' | 'observed',
     terms: inner.terms satisfies boolean,
@@ -254,7 +294,7 @@ export function claimsAndOutcomes(): [AcquireClaim, HeldClaim, Outcome[]] {
     afterTerm: 0,
     expiredVersion: '1',
     metadata: {},
-    mark: 'm1',
+    writeId: 'm1',
   }
   const held: Required<HeldClaim> = {
     election: 'e',
@@ -263,8 +303,9 @@ export function claimsAndOutcomes(): [AcquireClaim, HeldClaim, Outcome[]] {
     term: 1,
     version: '1',
     leaseDurationMs: 15_000,
-    carry: '',
-    mark: 'm2',
+    checkpoint: '',
+    successor: 'node-3',
+    writeId: 'm2',
   }
   const record: LeaseRecord = {
     election: 'e',
@@ -276,7 +317,7 @@ export function claimsAndOutcomes(): [AcquireClaim, HeldClaim, Outcome[]] {
     renewedAt: 0,
     released: false,
     metadata: {},
-    carry: '',
+    checkpoint: '',
     version: '1',
   }
   const outcomes: Outcome[] = [
@@ -313,6 +354,41 @@ export async function conformance(): Promise<number> {
   }
   for (const { name, run } of storeConformance(makeStore)) await test(name, run)
   return passed
+}
+
+/** A store as a user would write it, from the same parts as the library's own stores. */
+export function storeOfAnAuthor(clock: Clock): LeaseStore {
+  const texts = new Map<string, { readonly text: string; readonly version: string }>()
+  const currentOf = (election: string): Current => {
+    const found = texts.get(election)
+    const record = found && { ...decodeRecord(found.text), version: found.version }
+    return { record, highestTerm: record?.term ?? 0, remainingMs: undefined }
+  }
+  const place: StoreBackend = {
+    expiry: 'observed',
+    find: async (election) => currentOf(election),
+    change: async (claim, _call, judge) => {
+      const verdict: Verdict = judge(currentOf(claim.election))
+      if ('answer' in verdict) return verdict.answer
+      const version = clock.randomId()
+      texts.set(claim.election, { text: encodeRecord(verdict.write, () => version), version })
+      return granted({ ...verdict.write, version }, claim)
+    },
+  }
+  return buildStore(place, clock)
+}
+
+export async function conformanceOfAnAuthor(): Promise<string[]> {
+  const names: string[] = []
+  const makeStore = () => {
+    const clock = fakeClock()
+    return { store: storeOfAnAuthor(clock), pass: (ms: number) => clock.advance(ms) }
+  }
+  for (const { name, run } of storeConformance(makeStore)) {
+    await run()
+    names.push(name)
+  }
+  return names
 }
 
 export async function storesAndTesting(directory: string): Promise<string[]> {

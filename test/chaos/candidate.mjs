@@ -1,5 +1,5 @@
-// One process of a fleet. It campaigns, increments the guarded counter while it leads, and logs what it believes and
-// when.
+// One process of a fleet. It campaigns, increments the guarded counter while it leads, and logs when it believes that
+// it leads.
 import { openSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -25,7 +25,7 @@ const origin = BigInt(originNs)
 const now = () => Number(process.hrtime.bigint() - origin)
 
 const logFile = openSync(logPath, 'a')
-/** @param {import('./check.ts').Entry} entry */
+/** @param {import('./check-logs.ts').Entry} entry */
 const log = (entry) => void writeSync(logFile, `${JSON.stringify(entry)}\n`)
 
 /** @param {unknown} message */
@@ -58,7 +58,7 @@ async function openStore() {
 }
 
 /**
- * A delayed call still reaches the store, whether or not the caller still waits for it.
+ * A delayed call still reaches the store, whether or not the caller is still waiting for it.
  * @template {[claim: any, options: import('tenure').CallOptions]} Arguments
  * @template Result
  * @param {(...call: Arguments) => Promise<Result>} verb
@@ -146,7 +146,7 @@ function sample() {
   if (leads) return
   // Timers run in the order in which they are due, so every timer that was due at the question has run before this one,
   // wherever a pause came. Turns of the loop prove nothing: Node reads the clock once for all timers of a turn, and
-  // after a pause within that turn it runs the rest a millisecond later, which is many turns.
+  // after a pause within that turn it runs the rest a millisecond later, which takes many turns.
   setTimeout(() => {
     if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from, by: 'signal' })
   }, 5)
@@ -181,7 +181,7 @@ function lead(won) {
   leadership = won
   signal = won.signal
   working = working.then(() => countUp(won))
-  // Half of the leaders make their lease wait for their work; the others do not.
+  // Half of the leaders make their lease wait for their work. The others do not.
   if (Math.random() < 0.5 && won.isLeader()) won.waitUntil(working)
 }
 

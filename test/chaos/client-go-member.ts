@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startClientGo, type ClientGo } from '../servers/client-go.ts'
 import type { ApiServer } from '../servers/cluster.ts'
-import type { Life } from './check.ts'
+import type { ProcessLog } from './check-logs.ts'
 import type { Fleet } from './fleet.ts'
 import type { LeaseHistory } from './lease-history.ts'
 import { type Order, clientGoEntries } from './client-go-entries.ts'
@@ -27,7 +27,7 @@ export class ClientGoMember {
     this.#name = name
   }
 
-  /** The term that it leads, as far as the test knows. */
+  /** The term that the process leads, as known to the test. */
   get term(): number | undefined {
     const running = this.#running
     const told = running?.peer.events.findLast(({ event }) => event !== 'new-leader')
@@ -52,8 +52,8 @@ export class ClientGoMember {
   }
 
   /**
-   * Tells the process to end, which releases the lease if it leads. client-go's release trusts the last state that it
-   * saw and would erase a successor's lease, so it is told only right after a renewal.
+   * Asks the process to end, which releases the lease if it leads. client-go's release trusts the last state that it
+   * saw and would erase a successor's lease, so this happens only right after a renewal.
    */
   async stop(): Promise<void> {
     const { peer } = this.#running ?? {}
@@ -66,7 +66,7 @@ export class ClientGoMember {
 
   /**
    * Sends SIGSTOP and SIGCONT. The pause is too short for others to see the lease expire, because client-go would not
-   * notice that.
+   * notice its loss.
    */
   async pause(ms: number): Promise<void> {
     const { peer } = this.#running ?? {}
@@ -75,7 +75,7 @@ export class ClientGoMember {
     peer?.resume()
   }
 
-  lives(): Life[] {
+  lives(): ProcessLog[] {
     return this.#lives.map(({ peer, order }) => {
       const entries = clientGoEntries(peer.events, order, this.#fleet.originNs)
       return { identity: peer.identity, pid: peer.pid, end: order?.end ?? 'unexpectedly', entries }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
-import type { Entry, Life, Pause } from './check.ts'
+import type { Entry, ProcessLog, Pause } from './check-logs.ts'
 import { Guard } from './guard.ts'
 
 /** The timings of the elector. */
@@ -29,7 +29,7 @@ export const tightTimings = {
 export const cleanDirectory = ['jobs.json', 'jobs.json.lock', 'jobs.json.term']
 
 /** The store that a process uses. */
-export type Place =
+export type StoreLocation =
   | { readonly store: 'file'; readonly directory: string }
   /** The path of a kubeconfig. */
   | { readonly store: 'kubernetes'; readonly kubeConfig: string; readonly namespace: string }
@@ -40,7 +40,7 @@ export type Place =
 export interface CandidateOptions {
   readonly identity: string
   readonly election: string
-  readonly place: Place
+  readonly place: StoreLocation
   readonly guardPath: string
   readonly logPath: string
   readonly originNs: string
@@ -57,18 +57,18 @@ export interface FleetOptions {
   /** Default: `jobs`. */
   readonly election?: string
   /** Default: one directory for all. Files in the fleet's folder are removed with the fleet. */
-  readonly place?: (identity: string, folder: string) => Place
+  readonly place?: (identity: string, folder: string) => StoreLocation
   /** The longest time that a slow leader waits between its read and its write. */
   readonly dawdleMs?: number
   readonly library?: string | undefined
   readonly isFenced?: boolean
-  /** How long a process that was told to stop may take to end. */
+  /** How long a process may take to end after it was told to stop. */
   readonly exitWithinMs?: number
   /** Returns additional environment variables for each process. */
   readonly env?: (identity: string) => Record<string, string>
 }
 
-/** What a process reports at once, besides its log. */
+/** A message that a process sends at once, in addition to its log. */
 export interface Message {
   readonly event: string
   readonly term: number
@@ -93,9 +93,9 @@ export class Fleet {
   readonly guard: Guard
   readonly members: readonly Member[]
   readonly pauses: Pause[] = []
-  readonly ended: Omit<Life, 'entries'>[] = []
+  readonly ended: Omit<ProcessLog, 'entries'>[] = []
   readonly originNs = process.hrtime.bigint()
-  /** The most recently elected member, as far as the test knows. */
+  /** The most recently elected member, as known to the test. */
   leader: Member | undefined
 
   private constructor(folder: string, guard: Guard, options: FleetOptions) {
@@ -149,7 +149,7 @@ export class Fleet {
   }
 
   /** Returns the logs of every process that has ended. */
-  async lives(): Promise<Life[]> {
+  async lives(): Promise<ProcessLog[]> {
     return Promise.all(this.ended.map(async (life) => ({ ...life, entries: await this.#entriesOf(life.pid) })))
   }
 
@@ -169,7 +169,7 @@ export class Fleet {
     }
   }
 
-  /** Kills all processes that still run. */
+  /** Kills all processes that are still running. */
   async close({ keepFolder = false } = {}): Promise<void> {
     await Promise.all(this.members.map((member) => member.kill()))
     this.guard.close()
@@ -195,7 +195,7 @@ export class Member {
   readonly identity: string
   /** Whether a fault is currently using this member. */
   isBusy = false
-  /** The term that it leads, as far as the test knows. */
+  /** The term that the member leads, as known to the test. */
   term: number | undefined
   readonly messages: Message[] = []
   readonly #fleet: Fleet
@@ -263,7 +263,7 @@ export class Member {
     return this.#process !== undefined
   }
 
-  /** Waits for an event that it reports from now on. */
+  /** Waits for an event that the member reports from now on. */
   async until(event: string, times = 1): Promise<Message> {
     const known = this.messages.length
     const found = () => this.messages.slice(known).filter((message) => message.event === event)
@@ -299,7 +299,7 @@ export class Member {
     await this.#ended
   }
 
-  /** Sends SIGSTOP, then SIGCONT unless it was killed meanwhile: after a time, or when a promise resolves. */
+  /** Sends SIGSTOP. Sends SIGCONT after a time, or when a promise resolves, unless the process was killed meanwhile. */
   async pause(until: number | Promise<unknown>): Promise<void> {
     const child = this.#process
     if (!child) return

@@ -11,11 +11,11 @@ export interface GuardRequest {
   readonly pid: number
 }
 
-/** The value of the counter, or that the term is stale. */
+/** The value of the counter, or the information that the term is stale. */
 export type GuardAnswer = { readonly ok: true; readonly value: number } | { readonly ok: false; readonly value?: never }
 
 /**
- * A counter that all leaders read and write over a socket. Reads carry the term too. Otherwise a former leader's write
+ * A counter that all leaders read and write over a socket. Reads also carry the term. Otherwise a former leader's write
  * between the new leader's read and write would be lost.
  */
 export class Guard {

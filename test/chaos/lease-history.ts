@@ -23,8 +23,8 @@ interface Lease {
 }
 
 /**
- * The history of one Lease from a watch that shares no code with the library. States are missed while the server is
- * down.
+ * The history of one Lease, observed by a watch that shares no code with the library. States are missed while the
+ * server is down.
  */
 export class LeaseHistory {
   readonly states: SeenState[] = []

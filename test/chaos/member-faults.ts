@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Member } from './fleet.ts'
-import type { Fault } from './wreak.ts'
+import type { Fault } from './inject-faults.ts'
 
 /** The longest time for which {@link memberFaults} delay a process. */
 export function longestFaultMs(leaseDurationMs: number): number {

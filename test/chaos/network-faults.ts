@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Random } from '../../packages/tenure/src/simulation/random.ts'
+import type { Random } from '../../packages/testing/src/simulation/random.ts'
 import type { Mode, Proxy } from '../servers/proxy.ts'
 import type { Member } from './fleet.ts'
-import type { Fault } from './wreak.ts'
+import type { Fault } from './inject-faults.ts'
 
 /** The faults of the network between a process and its store. `longestMs` is the longest duration of a fault. */
 export function networkFaults(networkOf: (member: Member) => Proxy, longestMs: number) {

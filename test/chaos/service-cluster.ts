@@ -5,21 +5,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { answerOf, takePart, type Ask } from '../../packages/service/test/clients.ts'
-import { activeOf, openReplicas, type ReplicaProcess } from '../../packages/service/test/cluster/replica-process.ts'
+import { activeOf, openReplicas, type ReplicaProcess } from '../../packages/service/test/replication/replica-process.ts'
 import type { Operation } from '../../packages/service/test/linearizable.ts'
-import type { Random } from '../../packages/tenure/src/simulation/random.ts'
+import type { Random } from '../../packages/testing/src/simulation/random.ts'
 import { startEtcdCluster, type EtcdCluster } from '../servers/etcd-cluster.ts'
 import { programs } from '../servers/programs.ts'
 
 /** How long a client waits for an answer before it asks another replica. */
 const timeoutMs = 2_500
 
-export interface Scene {
+export interface ServiceClusterSetup {
   readonly etcd: EtcdCluster
   readonly replicas: readonly ReplicaProcess[]
 }
 
-export async function openScene(): Promise<Scene> {
+export async function openScene(): Promise<ServiceClusterSetup> {
   const etcd = await startEtcdCluster(programs.etcd)
   onTestFinished(() => etcd.stop())
   const replicas = await openReplicas({ members: etcd.members.map(({ port }) => port) })
@@ -53,7 +53,7 @@ export class Clients {
   kept = 0
   /** Incremented with each fault. */
   life = 0
-  /** Whether more is broken than a lease must survive. */
+  /** Whether there are so many faults that clients may lose their leases. */
   mayLose = false
   readonly #replicas: readonly ReplicaProcess[]
   readonly #random: Random

@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { onTestFinished, vi } from 'vitest'
 import { jobStatus } from 'tenure/jobs'
 import { openStore } from 'tenure/stores'
-import { Random } from '../../packages/tenure/src/simulation/random.ts'
-import { checkRuns, noteRun, type RunLine, type Verdict } from './check.ts'
+import { Random } from '../../packages/testing/src/simulation/random.ts'
+import { checkRuns, noteRun, type RunLine, type RunsCheck } from './check-runs.ts'
 
 /** The options of a process. */
 export interface RunnerOptions {
@@ -19,7 +19,7 @@ export interface RunnerOptions {
   readonly intervalMs: number
   readonly leaseDurationMs: number
   readonly logPath: string
-  /** How far its wall clock is ahead. */
+  /** How far the wall clock of the process is ahead. */
   readonly aheadMs: number
   readonly library: string | undefined
   readonly sharedLeader: string | undefined
@@ -34,14 +34,14 @@ export interface JobFleetOptions {
   readonly library?: string | undefined
   /** How far the wall clock of each process is ahead. */
   readonly aheadMs?: (index: number) => number
-  /** Only pauses processes, each across the moment at which the jobs are due, and kills none. */
+  /** Only pauses processes, each at the moment when the jobs are due, and kills none. */
   readonly onlyPauses?: boolean | undefined
-  /** Ends the run early when this returns true for what was seen so far. */
-  readonly isEnough?: (verdict: Verdict) => boolean
+  /** Ends the run early when this returns true for the observations so far. */
+  readonly isEnough?: (verdict: RunsCheck) => boolean
   readonly seed?: number
 }
 
-export interface JobFleetReport extends Verdict {
+export interface JobFleetReport extends RunsCheck {
   readonly kills: number
   readonly pauses: number
 }
@@ -84,7 +84,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   const members = await Promise.all(Array.from({ length: size }, (_, index) => begin(index)))
   const read = (job: string) => store.read(job, { signal: AbortSignal.timeout(10_000) })
   // The first leader of each job records where it starts, which takes a while on a busy machine.
-  await vi.waitUntil(async () => (await Promise.all(jobs.map(read))).every((record) => record?.carry), {
+  await vi.waitUntil(async () => (await Promise.all(jobs.map(read))).every((record) => record?.checkpoint), {
     timeout: 60_000,
     interval: 100,
   })
@@ -92,7 +92,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   const lastMs = firstMs + (Math.ceil(times / jobs.length) - 1) * intervalMs
   const slots = () => {
     const all: number[] = []
-    // The newest slots may still be run.
+    // The newest slots may still be running.
     const untilMs = Math.min(lastMs, Date.now() - 2 * intervalMs)
     for (let ms = firstMs; ms <= untilMs; ms += intervalMs) all.push(ms)
     return all
@@ -108,7 +108,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   let verdict = await look()
   await delay(Math.max(0, firstMs - Date.now()))
   while (Date.now() < lastMs + 2 * intervalMs && !isEnough(verdict)) {
-    // Faults around the moment at which the jobs are due reveal the most.
+    // Faults around the moment when the jobs are due reveal the most.
     const nextMs = (Math.floor(Date.now() / intervalMs) + 1) * intervalMs
     await delay(Math.max(0, nextMs + random.between(-300, onlyPauses ? -100 : 500) - Date.now()))
     const index = Math.floor(random.next() * size)

@@ -2,7 +2,7 @@ import type { Mutation } from '../mutants/mutant.ts'
 
 /** A mutant of how jobs are run, which a fleet must reveal. */
 export interface JobMutant extends Mutation {
-  /** Matches the violation that the mutant causes. */
+  /** Matches the violation caused by the mutant. */
   readonly says: RegExp
   readonly onlyPauses?: boolean
   /** The mutant needs runs as long as the time between two slots, which only virtual time allows. */
@@ -29,7 +29,7 @@ export const jobMutants: readonly JobMutant[] = [
     says: /ran 2 times/,
   },
   {
-    name: 'trust the own wall clock more than the slot that another machine recorded',
+    name: 'trust its own wall clock more than the slot that another machine recorded',
     file: 'jobs/schedule.ts',
     find: 'latestMs !== undefined && latestMs > lastMs ? latestMs : undefined',
     replace: 'latestMs !== undefined && latestMs !== lastMs ? latestMs : undefined',
@@ -101,7 +101,7 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
     caughtBy: "once() returns 'ran' only after the store has recorded the success",
   },
   {
-    name: 'answer "ran" although the second try to record the success failed',
+    name: 'answer "ran" even though the second attempt to record the success failed',
     file: 'jobs/calls.ts',
     find: 'if (!isNoted) leadership.throwIfLost()',
     replace: '',
@@ -136,14 +136,14 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
     caughtBy: 'a former shared leader stops campaigning for a job',
   },
   {
-    name: 'treat a read as an answer after a write has failed',
+    name: 'treat a successful read as proof that the store works after a write has failed',
     file: 'engine/election.ts',
     find: 'hasWriteFailed: s.writeFailedAtMs !== undefined',
     replace: 'hasWriteFailed: false',
     caughtBy: 'a call that does not wait rejects within one lease when the store refuses every write',
   },
   {
-    name: 'do not treat the live lease of another process as an answer after a write has failed',
+    name: 'do not treat the live lease of another process as proof that the store works after a write has failed',
     file: 'engine/election.ts',
     find: 'isHeld: isHeldByOther(s) }',
     replace: 'isHeld: false }',

@@ -32,10 +32,10 @@ const [{ createJobs }, { openStore }] = await Promise.all([
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
 const logFile = openSync(logPath, 'a')
-/** @param {import('./check.ts').RunLine} line */
+/** @param {import('./check-runs.ts').RunLine} line */
 const log = (line) => void writeSync(logFile, `${JSON.stringify(line)}\n`)
 
-/** The wall clock of this process may be wrong. */
+/** The wall clock of this process, which may be wrong. */
 const clock = {
   monotonicMs: () => performance.now(),
   machineMs: now,
@@ -64,7 +64,7 @@ for (const name of names) {
     log({ event: 'begin', ...run, at: now() })
     const untilMs = now() + 50 + Math.random() * 500
     while (now() < untilMs && !signal.aborted) {
-      // Read before the check, because the process may be paused between the two.
+      // Read the clock before the check, because the process may be paused between the two.
       const at = now()
       if (!signal.aborted && isLeader()) log({ event: 'works', ...run, at })
       await delay(40)

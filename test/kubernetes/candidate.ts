@@ -3,7 +3,7 @@ import { KubernetesClient } from '../../packages/tenure/src/clients/kubernetes/c
 import { LeaderElector } from '../../packages/tenure/src/api/kubernetes.ts'
 import { serviceAccount } from '../../packages/tenure/src/clients/kubernetes/credentials/service-account.ts'
 import type { ApiServer } from '../servers/cluster.ts'
-import type { Tenant } from './tenant.ts'
+import type { TestNamespace } from './test-namespace.ts'
 
 interface CandidateOptions {
   readonly leaseName?: string
@@ -11,10 +11,10 @@ interface CandidateOptions {
   readonly recordEvents?: boolean
 }
 
-/** An elector as in a pod of the Deployment, with only the token of its service account. */
+/** An elector that runs as in a pod of the Deployment, with only the token of its service account. */
 export function candidate(
   { url }: ApiServer,
-  { namespace, folder: mounted }: Tenant,
+  { namespace, folder: mounted }: TestNamespace,
   identity: string,
   options: CandidateOptions = {},
 ) {
@@ -64,7 +64,7 @@ export function candidate(
 
 type Candidate = ReturnType<typeof candidate>
 
-/** Returns the one of the two that leads, once the other one has seen it. */
+/** Returns whichever of the two leads, once the other one has seen it. */
 export async function race(first: Candidate | undefined, second: Candidate | undefined) {
   if (!first || !second) throw new Error('race() needs two candidates.')
   await Promise.race([first.started, second.started])

@@ -25,7 +25,7 @@ if (style === 'LeaderElector') {
       if (brokenCallback) throw new Error('broken')
     },
   }
-  // It has no observer, so errors must appear in the log.
+  // This elector has no observer, so its errors must appear in the log.
   const options = { client, leaseName, leaseNamespace: namespace, identity, recordEvents, callbacks, ...timings }
   const elector = new LeaderElector(options)
   await elector.run({ signal: stopping.signal })
@@ -38,7 +38,7 @@ if (style === 'LeaderElector') {
   const elector = new Elector(options)
   process.on('message', (/** @type {string} */ command) => void commands[command]?.())
   let isStopped = false
-  // From then on, nothing may keep this process alive.
+  // From here on, nothing may keep this process alive.
   process.once('disconnect', () => isStopped || process.exit(1))
 
   /** @param {import('tenure').ElectionEvent} event */

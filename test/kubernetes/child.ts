@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { end } from '../servers/process.ts'
 import { startWatchdog } from '../servers/watchdog.ts'
 import { kubeConfigOf } from './kube-config.ts'
-import { timings, type Scene, type Via } from './scene.ts'
+import { timings, type Scene, type Via } from './lease-fixture.ts'
 
 /** The options of a process. */
 export interface ChildOptions {
@@ -18,7 +18,7 @@ export interface ChildOptions {
   readonly identity: string
   readonly timings: typeof timings
   readonly recordEvents: boolean
-  /** For a LeaderElector: a callback throws. */
+  /** Whether a callback of the LeaderElector throws. */
   readonly brokenCallback: boolean
 }
 

@@ -37,7 +37,7 @@ describe('the Kubernetes manifests', () => {
     ['kubernetes-leader-service', ['leader-label', 'events'], ['LEADER_SERVICE', 'RECORD_EVENTS']],
     ['kubernetes-leader-service', ['leader-endpoints', 'events'], ['LEADER_SERVICE', 'POD_IP', 'RECORD_EVENTS']],
   ])(
-    'the manifests set every variable that %s reads with %j, except those for its tests',
+    'for %s, the manifests with the components %j set the expected variables, and the program reads them all',
     (example, components, more) => {
       const program = readFileSync(join(folder, `../../examples/${example}/main.mjs`), 'utf8')
       const patches = components.map((name) => readManifest(`components/${name}/deployment-patch.yaml`) as Deployment)

@@ -1,4 +1,4 @@
-/** Lets a Node process find a folder's files at another path too, as a mount would, but only in this process. */
+/** Lets a Node process also find a folder's files at another path, as a mount would, but only in this process. */
 export function mount(place: string, folder: string): string {
   const script = `
     import fs from 'node:fs'

@@ -71,17 +71,17 @@ export class SideBySide {
     }
   }
 
-  #startTenure(leaseName: string, port: number, seat: Seat): Candidate {
+  #startTenure(leaseName: string, port: number, seat: CandidatePosition): Candidate {
     const { timings, cluster } = this
     const kubeConfig = join(this.#folder, `kubeconfig-${port}`)
-    // Written only once, because a process may be reading it.
+    // Write the file only once, because a process may be reading it.
     if (!existsSync(kubeConfig)) writeFileSync(kubeConfig, kubeConfigOf(cluster, { port }))
     const identity = `${leaseName}-${seat}`
     const leaseNamespace = cluster.namespace
     return this.#hosts[seat].campaign({ leaseName, leaseNamespace, identity, kubeConfig, timings })
   }
 
-  #startClientGo(lease: string, port: number, seat: Seat): Candidate {
+  #startClientGo(lease: string, port: number, seat: CandidatePosition): Candidate {
     const { caFile, adminToken: token, namespace } = this.cluster
     const server = `https://127.0.0.1:${port}`
     const identity = `${lease}-${seat}`
@@ -90,7 +90,7 @@ export class SideBySide {
     return peer
   }
 
-  /** Returns candidates of one election of this kind that believed at the same time that they led. */
+  /** Returns candidates of the same election that believed at the same time that they led. */
   overlaps(kind: Kind): string[] {
     const elections = this.#elections.filter((election) => election.kind === kind)
     return elections.flatMap(({ leaseName, candidates }) =>
@@ -118,15 +118,15 @@ export class SideBySide {
 }
 
 /** The position of a candidate in its election. */
-export type Seat = 'a' | 'b'
+export type CandidatePosition = 'a' | 'b'
 
 /** One election. */
 export interface Election {
   readonly leaseName: string
-  campaign(seat: Seat): Candidate
+  campaign(seat: CandidatePosition): Candidate
 }
 
-/** A process that runs electors of Tenure, each for another Lease. */
+/** A process that runs electors of Tenure, each for a different Lease. */
 class Host {
   readonly #child: ChildProcess
   readonly #watchdog = startWatchdog('SIGKILL')
@@ -153,7 +153,7 @@ class Host {
   }
 }
 
-/** Returns the beliefs from each start to the next end. */
+/** Returns the beliefs, each from a start to the next end. */
 function beliefsOf({ identity, events }: Candidate) {
   return events.flatMap(({ event, monotonicMs: fromMs }, index) => {
     if (event !== 'started') return []

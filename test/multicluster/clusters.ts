@@ -21,12 +21,12 @@ export interface Member {
   readonly network: Proxy
   /** The proxy between its controllers and the global store. */
   readonly backbone: Proxy
-  /** Reaches the API server; for a candidate, through the proxy. */
+  /** Connects to the API server. For a candidate, through the proxy. */
   readonly kubeConfig: { readonly candidate: string; readonly controller: string }
   readonly controllers: readonly Controller[]
 }
 
-/** The clusters, and what they share. */
+/** The clusters, and the resources that they share. */
 export interface Clusters {
   readonly members: readonly Member[]
   readonly global: RunningServer
@@ -102,7 +102,7 @@ export class Controller {
   isBusy = false
   readonly term = undefined
   readonly cluster: string
-  /** Its URL while it runs. */
+  /** The URL of the controller while it runs. */
   url = ''
   /** Its log output since its first start. */
   log = ''
@@ -157,7 +157,7 @@ export class Controller {
     this.#process?.kill('SIGCONT')
   }
 
-  /** Returns whether it is the primary controller of its cluster. */
+  /** Returns whether this controller is the primary controller of its cluster. */
   async isFirst(): Promise<boolean> {
     return /^tenure_controller_first\{.*\} 1$/m.test(await this.metrics())
   }

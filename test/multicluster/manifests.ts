@@ -21,7 +21,7 @@ export function readManifest(file: string): Manifest {
   return parseOne(readFileSync(join(folder, file), 'utf8'))
 }
 
-/** The files that the folder's own kustomization applies, in order. */
+/** The manifests that the folder's own kustomization.yaml lists, in order. */
 export const base = (readManifest('kustomization.yaml') as Manifest & { resources: string[] }).resources.map(
   readManifest,
 )
@@ -34,7 +34,7 @@ export function pathOf(manifest: Manifest): string {
   return `${collectionOf(manifest, namespace)}/${manifest.metadata.name}`
 }
 
-/** Applies a manifest, or patches as kustomize does. Fails if the API server rejects it or warns about it. */
+/** Applies a manifest, or applies it as a patch, as kustomize does. Fails if the API server rejects it or warns about it. */
 export async function applyTo<Result = unknown>(
   { url, ca, adminToken: token }: ApiServer,
   manifest: Manifest,

@@ -13,7 +13,7 @@ import { start, type RunningServer } from '../servers/server.ts'
 import { shareCluster } from '../servers/shared-cluster.ts'
 
 /** A cluster with its own controller. */
-export interface Site {
+export interface TestCluster {
   readonly server: ApiServer
   /** The path of the admin's kubeconfig. */
   readonly kubeConfig: string
@@ -22,10 +22,10 @@ export interface Site {
   open(): MulticlusterStore
 }
 
-/** Two clusters, and what they share. */
+/** Two clusters, and the resources that they share. */
 export interface TwoClusters {
-  readonly east: Site
-  readonly west: Site
+  readonly east: TestCluster
+  readonly west: TestCluster
   readonly global: RunningServer
   /** The namespace that exists in both clusters and that the controllers serve. */
   readonly namespace: string
@@ -43,7 +43,7 @@ export async function startTwoClusters(): Promise<TwoClusters> {
   const { namespace } = eastern
   await western.admin.request('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
   const folder = mkdtempSync(join(tmpdir(), 'tenure-clusters-'))
-  const siteOf = (name: string, server: ApiServer): Site => {
+  const siteOf = (name: string, server: ApiServer): TestCluster => {
     const kubeConfig = join(folder, name)
     writeFileSync(kubeConfig, kubeConfigOf(server))
     const client = () => fromKubeConfig(kubeConfig)

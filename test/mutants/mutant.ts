@@ -4,12 +4,18 @@
  */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { rolldown, type Plugin } from 'rolldown'
 import { onTestFinished } from 'vitest'
 import { bundle, type PackageName } from '../../scripts/build.js'
+import { sourcesByName } from '../../scripts/source-paths.js'
 
 const root = join(import.meta.dirname, '../..')
+
+/** Packages import each other by name. A longer name goes first, because a name also matches its subpaths. */
+const entryPoints = Object.fromEntries(
+  Object.entries(sourcesByName(['tenure', 'testing'])).toSorted(([a], [b]) => b.length - a.length),
+)
 
 /** A text that must occur exactly once in a file, and its replacement. */
 export interface Edit {
@@ -17,19 +23,20 @@ export interface Edit {
   readonly file: string
   readonly find: string
   readonly replace: string
+  /** The package that contains the file. Default: that of the mutant. */
+  readonly package?: PackageName | 'internal'
 }
 
 /** One mutant. It has several edits where two guards protect the same guarantee. */
 export interface Mutation extends Edit {
   readonly name: string
   readonly also?: readonly Edit[]
-  /** The package that contains the files. Default: the library. */
-  readonly package?: PackageName
 }
 
 /**
  * Loads modules of the library with a mutant into this process. These modules share their imports with each other, but
- * with no other mutant and not with the real library.
+ * not with other mutants or the real library. A module is a path below `src` of the library, or an entry point such as
+ * `@tenure/testing/simulation`.
  *
  * @example
  * const mutation = { name: 'no term bump', file: 'store-kit/rules.ts', find: 'afterTerm + 1', replace: 'afterTerm' }
@@ -43,33 +50,21 @@ export async function loadMutant<Modules extends object>(
   modules: { readonly [Name in keyof Modules]: string },
 ): Promise<Modules> {
   const library = join(root, 'packages/tenure/src')
-  const source = join(root, 'packages', mutation.package ?? 'tenure', 'src')
   const lines = Object.entries<string>(modules).map(
-    ([name, file]) => `export * as ${name} from ${JSON.stringify(join(library, file))}\n`,
+    ([name, file]) => `export * as ${name} from ${JSON.stringify(entryPoints[file] ?? join(library, file))}\n`,
   )
   const entry: Plugin = {
     name: 'entry',
     resolveId: (id) => (id === 'mutant' ? id : null),
     load: (id) => (id === 'mutant' ? lines.join('') : null),
   }
-  const edits = [mutation, ...(mutation.also ?? [])]
+  const { package: own = 'tenure', also = [] } = mutation
   const built = await rolldown({
     input: 'mutant',
     platform: 'node',
     external: ['fs-native-extensions'],
-    // Other packages import the library by its name.
-    resolve: {
-      alias: {
-        ...Object.fromEntries(
-          ['etcd', 'multicluster', 'postgres'].map((store) => [
-            `tenure/stores/${store}`,
-            join(library, `stores/${store}/index.ts`),
-          ]),
-        ),
-        tenure: join(library, 'index.ts'),
-      },
-    },
-    plugins: [entry, plant(source, edits)],
+    resolve: { alias: entryPoints },
+    plugins: [entry, plant(own, [mutation, ...also])],
   })
   const { output } = await built.generate({ format: 'esm', codeSplitting: false })
   await built.close()
@@ -96,17 +91,18 @@ export async function buildMutant(name: PackageName, edits: readonly Edit[]): Pr
   for (const file of ['package.json', 'bin/tenure.js']) {
     if (existsSync(join(own, file))) copyFileSync(join(own, file), join(folder, file))
   }
-  await bundle(name, join(folder, 'dist'), [plant(join(own, 'src'), edits)])
+  await bundle(name, join(folder, 'dist'), [plant(name, edits)])
   return folder
 }
 
 /** Makes the edits while their files are read. Each must find its text exactly once. */
-function plant(source: string, edits: readonly Edit[]): Plugin {
+function plant(name: PackageName | 'internal', edits: readonly Edit[]): Plugin {
   const planted = new Set<Edit>()
+  const pathOf = ({ file, package: own = name }: Edit) => join(root, 'packages', own, 'src', file)
   return {
     name: 'plant',
     load(id) {
-      const own = edits.filter(({ file }) => file === relative(source, id))
+      const own = edits.filter((edit) => pathOf(edit) === id)
       if (own.length === 0) return null
       let code = readFileSync(id, 'utf8')
       for (const edit of own) {

@@ -27,7 +27,7 @@ export interface ClientGo extends AsyncIterable<ClientGoEvent> {
   kill(signal: NodeJS.Signals): Promise<void>
   pause(): void
   resume(): void
-  /** Ends the process at once while its lease is held. */
+  /** Kills the process while it holds its lease. */
   stop(): Promise<void>
 }
 

@@ -7,7 +7,7 @@ import { fakeGcs, gcsBucket } from './fake-gcs.ts'
 import { localS3, moto } from './moto.ts'
 import type { RunningServer, ServerKind } from './server.ts'
 
-/** What the tests do to a cloud store without the library. */
+/** The actions of tests on a cloud store, without the library. */
 export interface Cloud {
   readonly kind: ServerKind
   /** Creates the table or the bucket. */

@@ -68,7 +68,7 @@ function describeCluster(database: RunningServer, server: RunningServer): Cluste
   }
 }
 
-/** Returns the API server that runs there, which others may share. */
+/** Returns the API server that is running there and may be shared. */
 export function apiServerAt(
   { directory, url, port }: Pick<ApiServer, 'directory' | 'url' | 'port'>,
   namespace: string,

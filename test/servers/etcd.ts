@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Program } from './find.ts'
 import { programs } from './programs.ts'
-import type { Place, RunningServer, ServerKind } from './server.ts'
+import type { ServerLocation, RunningServer, ServerKind } from './server.ts'
 
 const url = (port: number) => `http://127.0.0.1:${port}`
 
@@ -20,7 +20,10 @@ export const etcd36: ServerKind = {
 
 const wallClockIn = (directory: string) => join(directory, 'wall-clock')
 
-/** Sets the wall clock of an {@link etcd36}, in seconds ahead of the true time, and waits until it shows that time. */
+/**
+ * Sets the wall clock of an {@link etcd36}, in seconds ahead of the true time, and waits until the server shows that
+ * time.
+ */
 export async function setWallClock({ directory, url: base }: RunningServer, seconds: number): Promise<void> {
   writeFileSync(wallClockIn(directory), String(seconds))
   for (let aheadMs = Infinity; Math.abs(aheadMs - seconds * 1e3) > 60_000; await delay(20)) {
@@ -35,18 +38,18 @@ export function withSettings(kind: ServerKind, settings: Record<string, string>)
   return { ...kind, args: memberKind(kind.name, kind.program, () => settings).args }
 }
 
-/** Returns one member that is its own cluster, unless its settings say otherwise. */
+/** Returns a single member that forms its own cluster, unless its settings say otherwise. */
 export function memberKind(
   name: string,
   program: Program,
-  settings: (place: Place) => Record<string, string> = () => ({}),
+  settings: (place: ServerLocation) => Record<string, string> = () => ({}),
 ): ServerKind {
   return {
     name,
     program,
     args: (place) => {
       const { directory, port } = place
-      // No other member ever connects, so any port will do.
+      // No other member ever connects, so any port works.
       const peers = 'http://127.0.0.1:0'
       return Object.entries({
         name: 'member',
@@ -99,7 +102,7 @@ export async function askEtcd<Body = Record<string, unknown>>(
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-/** Removes a key, or a range of keys, as somebody might by hand. */
+/** Removes a key, or a range of keys, as an operator might do by hand. */
 export async function removeKeys(at: EtcdAt, key: string, rangeEnd?: string): Promise<void> {
   await askEtcd(at, 'kv/deleterange', { key: base64(key), ...(rangeEnd && { range_end: base64(rangeEnd) }) })
 }

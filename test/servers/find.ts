@@ -3,14 +3,14 @@ import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
 
-/** A program that tests need, and how to get it. */
+/** A program that tests need, and how to install it. */
 export interface Program {
-  /** The environment variable with the program's path. If it is set, nothing else is searched. */
+  /** The environment variable with the program's path. If it is set, no other place is searched. */
   readonly variable: string
-  /** The environment variable with a directory that may contain it. */
+  /** The environment variable with a directory that may contain the program. */
   readonly directoryVariable?: string
   readonly binary: string
-  /** Directories outside PATH where a distribution installs it; `*` matches one directory. */
+  /** Directories outside PATH where a distribution installs the program. `*` matches one directory. */
   readonly directories?: readonly string[]
   readonly source: AptPackage | GoModule | PythonPackages | NpmPackages
 }
@@ -23,16 +23,16 @@ export interface AptPackage {
 /** A folder with a Go program. */
 export interface GoModule {
   readonly goModule: string
-  /** Further folders of this repository that it is built from. */
+  /** Further folders of this repository that the program is built from. */
   readonly uses?: readonly string[]
-  /** About how long its first build takes, in minutes on two cores. */
+  /** The approximate duration of its first build, in minutes on two cores. */
   readonly buildMinutes: number
 }
 
 /** A requirements file with pinned Python packages. The program must come from these. */
 export interface PythonPackages {
   readonly pythonRequirements: string
-  /** Its path below their folder, if not in `bin`; `*` as in a shell. */
+  /** The path of the program below the folder of the packages, if it is not in `bin`. `*` matches as in a shell. */
   readonly file?: string
 }
 
@@ -43,7 +43,7 @@ export interface NpmPackages {
   readonly file: string
 }
 
-/** The path of a program, or why it is missing. */
+/** The path of a program, or the reason why it is missing. */
 export type Found = { readonly path: string } | { readonly missing: string }
 
 /** The folder of programs that were built for the tests. */
@@ -65,7 +65,7 @@ export function pathOf(program: Program): string {
   return found.path
 }
 
-/** Where the program is built. The name contains a hash of its sources, so changed sources are built again. */
+/** Where the program is built. The name contains a hash of its sources, so that changed sources are built again. */
 export function cachePath({ binary, source }: Program): string {
   if ('aptPackage' in source) return join(cacheDirectory, binary)
   if ('npmPackages' in source) return join(npmFolder(source), 'node_modules', source.file)

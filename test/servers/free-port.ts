@@ -4,9 +4,9 @@ import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 
 /**
- * Returns a loopback port that was free a moment ago, as was the port `apart` above it. Both are below the kernel's
- * range for outgoing connections, so no connection takes them while the server is down. No other call returns them
- * while this process runs.
+ * Returns a loopback port that is currently free, as is the port `apart` above it. Both are below the kernel's range
+ * for outgoing connections, so no connection takes them while the server is down. No other call returns them while this
+ * process runs.
  */
 export async function freePort(apart = 0): Promise<number> {
   for (;;) {
@@ -21,8 +21,8 @@ async function isMine(port: number): Promise<boolean> {
 
 /**
  * A server starts to listen some time after it got its port, much later on a busy machine. Other tests, in this process
- * and in others, must not get the same port meanwhile. Therefore the UDP port with that number, which nobody needs, is
- * bound as a reservation.
+ * and in others, must not get the same port meanwhile. Therefore the UDP port with the same number, which is otherwise
+ * unused, is bound as a reservation.
  */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket({ type: 'udp4' })
@@ -38,8 +38,8 @@ async function reserve(port: number): Promise<boolean> {
 }
 
 /**
- * Whether nobody listens. It does not listen itself: a process that another thread forks at that moment has a copy of
- * the socket until it starts its program, and the server would find its port in use.
+ * Whether nobody listens on the port. It does not try to listen itself, because a process that another thread forks at
+ * that moment has a copy of the socket until it starts its program, and the server would find its port in use.
  */
 async function isFree(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')

@@ -18,16 +18,16 @@ export interface GoManagerOptions {
   }
 }
 
-/** A place for one manager process at a time, which leads with the Go lock. */
+/** A slot for one manager process at a time, which leads with the Go lock. */
 export class GoManager {
-  /** Taken by somebody who does something to it. */
+  /** Whether a fault is currently using this manager. */
   isBusy = false
   readonly options: GoManagerOptions
-  /** What `Held()` of the lock was, in all of its lives. */
+  /** The periods during which `Held()` of the lock was true, over all processes of this slot. */
   readonly beliefs: Belief[] = []
-  /** When leader election of client-go said so: from the start to the stop of the work. */
+  /** The periods during which client-go ran the work, each from its start to its stop. */
   readonly work: Belief[] = []
-  /** The end of what it wrote to its log. */
+  /** The last 20,000 characters of its log. */
   log = ''
   #child: ChildProcess | undefined
 
@@ -39,7 +39,7 @@ export class GoManager {
     return this.options.identity
   }
 
-  /** The term that it holds, as far as it has reported. */
+  /** The term that the manager holds according to its last report, or undefined. */
   get term(): number | undefined {
     const last = this.beliefs.at(-1)
     return last?.toMs === Infinity ? last.term : undefined
@@ -68,12 +68,12 @@ export class GoManager {
     child.once('exit', () => {
       watchdog.dismiss()
       const toMs = nowMs()
-      // It has no belief any more, whatever it reported last.
+      // A process that has ended believes nothing, no matter what it reported last.
       for (const belief of [this.beliefs.at(-1), this.work.at(-1)]) if (belief?.toMs === Infinity) belief.toMs = toMs
     })
   }
 
-  /** Releases the lease if it has it. */
+  /** Releases the lease if the manager holds it. */
   release(): void {
     this.#child?.stdin?.write('release\n')
   }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 
-/** One request, and how to authenticate. */
+/** One request, and its credentials. */
 export interface JsonRequest {
   readonly url: string
   readonly path: string
@@ -27,7 +27,7 @@ export interface JsonResponse<Body> {
 
 /**
  * Sends a request on its own connection. It shares no code with the library's client, so that it does not share its
- * mistakes.
+ * bugs.
  */
 export async function requestJson<Body = unknown>(options: JsonRequest): Promise<JsonResponse<Body>> {
   const { url, path, method = 'GET', body, ca, token, clientCertificate, timeoutMs = 10_000 } = options

@@ -73,7 +73,7 @@ async function installPython(
   if (!has('python3'))
     return `it needs Python 3.10 or newer on PATH; or set ${program.variable} to the path of the program`
   say(`${program.binary}: installing with pip into a separate folder`)
-  // The program itself is written last, so an interrupted installation leaves none.
+  // The program itself is written last, so an interrupted installation leaves no program behind.
   const command = `[ -x "$1" ] || {
     rm -rf "$1.venv" && python3 -m venv "$1.venv" &&
     "$1.venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$2" &&

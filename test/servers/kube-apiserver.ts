@@ -71,7 +71,7 @@ export function kubeApiserver(etcdUrl: string, flags: readonly string[] = []): S
         'authorization-mode': 'RBAC',
         'service-cluster-ip-range': '10.0.0.0/24',
         'disable-admission-plugins': 'ServiceAccount',
-        // No pod ever needs the address of this server.
+        // No pod needs the address of this server.
         'endpoint-reconciler-type': 'none',
       }).map(([name, value]) => `--${name}=${value}`),
       ...flags,
@@ -104,7 +104,7 @@ function makeClientCa(directory: string): void {
 /** Returns a key and a certificate that authenticate this user to the API server of this directory. */
 export function signClientCertificate(directory: string, user: string, groups: readonly string[]) {
   const subject = [`/CN=${user}`, ...groups.map((group) => `/O=${group}`)].join('')
-  // Others may be signing at the same time.
+  // Other processes may be signing at the same time.
   const folder = mkdtempSync(join(directory, 'client-'))
   openssl(folder, 'req', ...newKey, '-subj', subject, '-keyout', 'key', '-out', 'request')
   const ca = ['-CA', join(directory, files.clientCa), '-CAkey', join(directory, files.clientCaKey)]

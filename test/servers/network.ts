@@ -66,7 +66,7 @@ function hostOf(name: string, address: string) {
   }
 }
 
-/** Other runs create namespaces too. */
+/** Other runs also create namespaces. */
 function nameOf(name: string): string {
   return `tenure-${randomBytes(4).toString('hex')}-${name}`
 }

@@ -12,7 +12,7 @@ export function npmPackages(name: string, packages: readonly string[]): Promise<
   return installPackages(join(cacheDirectory, '..', 'npm', name), packages)
 }
 
-/** The same, in a given folder. */
+/** Installs packages into a folder, unless it exists. Returns the folder, or why the installation failed. */
 export async function installPackages(path: string, packages: readonly string[]): Promise<Found> {
   if (existsSync(path)) return { path }
   const unfinished = `${path}.${process.pid}`
@@ -21,7 +21,7 @@ export async function installPackages(path: string, packages: readonly string[])
     writeFileSync(join(unfinished, 'package.json'), '{}\n')
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--fetch-retries=1']
     await promisify(execFile)('npm', ['install', '--prefix', unfinished, ...options, ...packages], { timeout: 300_000 })
-    // Another process may have been faster.
+    // Another process may have installed the packages meanwhile.
     if (!existsSync(path)) renameSync(unfinished, path)
     return { path }
   } catch (error) {

@@ -47,7 +47,7 @@ export async function openPair() {
       const source = `host=127.0.0.1 port=${link.port} user=postgres application_name=standby`
       await own.query(`alter system set primary_conninfo = '${source}'`)
       await own.query('select pg_reload_conf()')
-      // Until the primary knows the standby by this connection, and no longer by the previous one.
+      // Wait until the primary streams to the standby on the new connection only.
       const streaming = `select application_name as name from pg_stat_replication where state = 'streaming'`
       const names = async () => (await admin.query<{ name: string }>(streaming)).rows.map(({ name }) => name)
       await vi.waitUntil(async () => link.opened > 0 && (await names()).join() === 'standby', { timeout: 20_000 })

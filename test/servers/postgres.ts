@@ -69,7 +69,8 @@ export function asWhole(server: RunningServer): Pick<RunningServer, 'port' | 're
     async restart(signal, options) {
       const children = childrenOf(server.pid)
       const killed = server.kill(signal)
-      // Without their parent, they would continue for a while and keep the shared memory that the next server needs.
+      // Without their parent, these processes would continue for a while and keep the shared memory that the next
+      // server needs.
       signalAll(signal, children)
       await killed
       await delay(options?.downForMs ?? 0)
@@ -97,7 +98,7 @@ export function standbyOf(primary: { readonly port: number }): ServerKind {
   }
 }
 
-/** pgbouncer in front of a PostgreSQL. Each transaction may get another of its few connections. */
+/** pgbouncer in front of a PostgreSQL. Each transaction may use a different one of its few connections. */
 export function pgbouncerFor(target: { readonly port: number }): ServerKind {
   return {
     name: 'pgbouncer',
@@ -126,7 +127,7 @@ export function pgbouncerFor(target: { readonly port: number }): ServerKind {
   }
 }
 
-/** The programs of PostgreSQL refuse to run as root. */
+/** Returns the user to run PostgreSQL as if this process is root, because PostgreSQL refuses to run as root. */
 function unprivileged(): User | undefined {
   return process.getuid?.() === 0 ? (account('postgres') ?? account('nobody')) : undefined
 }

@@ -13,7 +13,7 @@ export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<
   if (!isRunning(child)) return
   const exited = once(child, 'exit')
   child.kill(signal)
-  // A paused process handles no signal but SIGKILL.
+  // A paused process handles only SIGKILL.
   child.kill('SIGCONT')
   const insist = setTimeout(() => child.kill('SIGKILL'), stoppedWithinMs)
   await exited

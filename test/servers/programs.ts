@@ -15,7 +15,7 @@ const runtimePackages = [
 ]
 const runtime = (file: string): NpmPackages => ({ npmPackages: runtimePackages, file })
 
-/** Every TypeScript that users may have, with the matching types of Node. */
+/** Every TypeScript version that users may have, with the matching types of Node. */
 const compilerPackages = [
   '@types/node@20',
   ...['5.5', '5.6', '5.7', '5.8', '5.9', '6.0', '7.0'].map(

@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startProxy, type Proxy } from './proxy.ts'
 
-/** What one end of a connection has received, and how it ended. */
+/** The data that one end of a connection has received, and how the connection ended. */
 class Peer {
   readonly socket: Socket
   text = ''
@@ -50,7 +50,7 @@ const receives = (peer: Peer, text: string) => vi.waitFor(() => expect(peer.text
 const swallows = (text: string) => vi.waitUntil(() => proxy.swallowedBytes === text.length, soon)
 const endsBy = (peer: Peer, how: Peer['ended']) => vi.waitFor(() => expect(peer.ended).toBe(how), soon)
 
-test('the proxy forwards bytes and ends in both directions', async () => {
+test('the proxy forwards bytes and the end of a connection in both directions', async () => {
   const { client, server } = await open()
   client.socket.end('question')
   await receives(server, 'question')
@@ -76,7 +76,7 @@ test('the proxy forwards a reset', async () => {
   await endsBy(client, 'by reset')
 })
 
-test('a black hole in one direction forwards requests and drops answers and the end of the server', async () => {
+test('a black hole in one direction forwards requests, and drops answers and the end that the server sends', async () => {
   const { client, server } = await open()
   proxy.set('blackhole', 'to-client')
   client.socket.write('question')
@@ -154,7 +154,7 @@ test('freezeExisting freezes open connections and forwards later ones', async ()
   expect(old.server.text).toBe('')
 })
 
-test('a delay applies to bytes and to ends', async () => {
+test('a delay applies to bytes and to the end of a connection', async () => {
   const { client, server } = await open()
   proxy.set({ delayMs: 150 }, 'to-server')
   const sentMs = performance.now()

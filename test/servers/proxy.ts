@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from './free-port.ts'
 
 /**
- * What happens to sent bytes:
+ * The fate of sent bytes:
  * - `pass`: they arrive at once.
  * - `hold`: they arrive when the mode changes, as after a network partition that TCP survives.
  * - `blackhole`: they never arrive, nor does the end of the connection. A connection that lost bytes stays broken in
@@ -27,9 +27,9 @@ export interface Proxy {
   readonly port: number
   /** The number of accepted connections. */
   readonly opened: number
-  /** How many of them the client has neither ended nor reset. */
+  /** The number of accepted connections that the client has neither ended nor reset. */
   readonly open: number
-  /** How often clients have sent something. */
+  /** How many times clients have sent something. */
   readonly sent: number
   /** The number of bytes that black holes have dropped. */
   readonly swallowedBytes: number
@@ -41,7 +41,7 @@ export interface Proxy {
   freezeExisting(direction?: Direction): void
   /** Resets existing connections on both sides. */
   reset(): void
-  /** Refuses new connections, until `accept`. */
+  /** Refuses new connections until `accept` is called. */
   refuse(): void
   accept(): Promise<void>
   stop(): void

@@ -10,7 +10,7 @@ type Settings = Readonly<Record<string, string | number>>
 /** Redis, with every write on disk before it is answered. */
 export const redis: ServerKind = redisWith({})
 
-/** Redis with other settings, as in `redis.conf`. */
+/** Redis with other settings, in the format of `redis.conf`. */
 export function redisWith(own: Settings): ServerKind {
   return {
     name: 'Redis',
@@ -26,14 +26,14 @@ export function redisWith(own: Settings): ServerKind {
     probe: ({ port }) => ping(port),
     url: (port) => `redis://127.0.0.1:${port}`,
     stopSignal: 'SIGTERM',
-    // The port for the other servers of a cluster.
+    // Servers of a cluster reach each other at this second port.
     ...('cluster-enabled' in own && { secondPort: 10_000 }),
   }
 }
 
 /**
- * A sentinel that alone decides when the Redis at this port, named `mymaster`, is replaced by its replica. Other lines
- * of its configuration may follow.
+ * A single sentinel that decides when the Redis at this port, named `mymaster`, is replaced by its replica. `own` may
+ * add to its configuration.
  */
 export function sentinelFor(primaryPort: number, own: readonly string[] = []): ServerKind {
   return {

@@ -1,8 +1,8 @@
 import { appendFileSync } from 'node:fs'
 
 /**
- * The environment variable with the file to which each suite that cannot run adds a line. `scripts/count-reporter.ts`
- * prints them.
+ * The environment variable with the file to which each suite that cannot run appends a line.
+ * `scripts/count-reporter.ts` prints these lines.
  */
 export const missingServersVariable = 'TENURE_MISSING_SERVERS'
 

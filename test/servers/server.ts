@@ -14,8 +14,8 @@ export interface User {
   readonly gid: number
 }
 
-/** Where one server of a test runs. */
-export interface Place {
+/** The location of one server of a test. */
+export interface ServerLocation {
   /** The program's path. */
   readonly path: string
   /** A new, empty directory. */
@@ -24,23 +24,23 @@ export interface Place {
   readonly user: User | undefined
 }
 
-/** What differs between kinds of servers. */
+/** The properties that differ between kinds of servers. */
 export interface ServerKind {
   readonly name: string
   readonly program: Program
-  /** The user to run as if it must not be root. */
+  /** The user to run the server as if it must not run as root. */
   user?(): User | undefined
   /** Runs once, before the first start. */
-  prepare?(place: Place): void
-  args(place: Place): string[]
-  /** The distance to the second port that it opens, if any. */
+  prepare?(place: ServerLocation): void
+  args(place: ServerLocation): string[]
+  /** The distance to the second port that the server opens, if any. */
   readonly secondPort?: number
   /** Returns additional environment variables. */
-  env?(place: Place): Record<string, string>
+  env?(place: ServerLocation): Record<string, string>
   /** Resolves when the server answers, rejects while it does not. */
-  probe(place: Place): Promise<unknown>
+  probe(place: ServerLocation): Promise<unknown>
   url(port: number): string
-  /** The signal that ends it at once. Its data is deleted anyway. */
+  /** The signal that ends the server at once. Its data is deleted anyway. */
   readonly stopSignal: NodeJS.Signals
 }
 
@@ -50,7 +50,7 @@ export interface RunningServer {
   readonly port: number
   readonly pid: number
   readonly directory: string
-  /** Ends the process with this signal; its data and its port stay. */
+  /** Ends the process with this signal. Its data and its port stay. */
   kill(signal: NodeJS.Signals): Promise<void>
   /** Starts it again after `kill`, with the same port and data. */
   start(): Promise<void>
@@ -110,7 +110,7 @@ export async function start(kind: ServerKind, path = pathOf(kind.program)): Prom
   }
 }
 
-async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promise<ChildProcess> {
+async function launch(kind: ServerKind, place: ServerLocation, watchdog: Watchdog): Promise<ChildProcess> {
   const child = spawn(place.path, kind.args(place), {
     cwd: place.directory,
     stdio: ['ignore', 'pipe', 'pipe'],

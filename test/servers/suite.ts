@@ -6,8 +6,8 @@ import { shareCluster } from './shared-cluster.ts'
 import { start, type RunningServer, type ServerKind } from './server.ts'
 
 /**
- * A suite with its own server. If the server is not available, the suite is skipped and the run's last lines report it;
- * with `CI=true` it fails.
+ * A suite with its own server. If the server is not available, the suite is skipped and the last lines of the run
+ * report that. With `CI=true` it fails.
  */
 export function describeWith(kind: ServerKind, name: string, define: (server: () => RunningServer) => void): void {
   describeStarted(name, [kind.program], () => start(kind), define)
@@ -19,7 +19,10 @@ export interface ClusterSuiteOptions {
   readonly needs?: readonly Program[]
 }
 
-/** A suite with its own namespace on the API server that all such suites share. Otherwise like `describeWith`. */
+/**
+ * A suite with its own namespace on the API server that all such suites share. In all other respects, it is like
+ * `describeWith`.
+ */
 export function describeWithCluster(
   name: string,
   define: (cluster: () => ApiServer) => void,
@@ -30,7 +33,8 @@ export function describeWithCluster(
 }
 
 /**
- * A suite that stops, kills, or configures its API server, and therefore has its own. Otherwise like `describeWith`.
+ * A suite that stops, kills, or configures its API server, and therefore has its own. In all other respects, it is like
+ * `describeWith`.
  */
 export function describeWithOwnCluster(
   name: string,
@@ -40,12 +44,14 @@ export function describeWithOwnCluster(
   describeStarted(name, [...clusterPrograms, ...needs], () => startCluster(options), define)
 }
 
-/** A suite that needs these programs but does not start them itself. Otherwise like `describeWith`. */
+/**
+ * A suite that needs these programs but does not start them itself. In all other respects, it is like `describeWith`.
+ */
 export function describeWithPrograms(needed: readonly Program[], name: string, define: () => void): void {
   describeStarted(name, needed, async () => ({ stop: async () => {} }), define)
 }
 
-/** A suite that runs where all of these programs are found, with what `begin` has started. */
+/** A suite that runs if all of these programs are found. `begin` starts the servers that the suite needs. */
 function describeStarted<Started extends { stop(): Promise<void> }>(
   name: string,
   needed: readonly Program[],
@@ -68,8 +74,8 @@ function describeStarted<Started extends { stop(): Promise<void> }>(
 }
 
 /**
- * A suite that needs a privilege of this user. If `reason` says that it is missing, the suite is skipped, even with
- * `CI=true`.
+ * A suite that needs a privilege of this user. If `reason` is set, the privilege is missing, and the suite is skipped,
+ * even with `CI=true`.
  */
 export function describeWithRight(reason: string | undefined, name: string, define: () => void): void {
   if (reason !== undefined) noteUntested(name, reason)

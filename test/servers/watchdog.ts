@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 
-/** Ends a process when the test run has died. */
+/** Ends processes when the test run has died. */
 export interface Watchdog {
   /** Guards this process until it ends. */
   guard(child: ChildProcess): void
@@ -17,7 +17,7 @@ export function startWatchdog(stopSignal: NodeJS.Signals, directory?: string): W
     if [ "$2" ]; then rm -rf "$2"; fi`
   const args = ['-c', script, 'sh', stopSignal.replace('SIG', ''), directory ?? '']
   const shell = spawn('sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
-  // A watchdog that has ended, or could not be started, must not end the tests.
+  // A watchdog that has ended or could not be started must not end the tests.
   shell.on('error', () => {})
   shell.stdin.on('error', () => {})
   return {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { errorStatus } from '../../packages/service/src/errors.ts'
+import { errorStatus } from '../../packages/service/src/common/errors.ts'
 import { protocol } from '../../packages/service/src/replication/peer-authentication.ts'
 import { readDocument } from '../documents.ts'
 import { listFiles, root } from '../source-files.ts'

@@ -11,7 +11,7 @@ import {
   readServiceManifest,
   statefulSet,
   unknownFlags,
-} from './deployed.ts'
+} from './service-manifests.ts'
 
 const labels = { 'app.kubernetes.io/name': 'tenure' }
 const resources = manifestFiles.filter((file) => file !== 'kustomization.yaml')
@@ -113,7 +113,7 @@ describe('the compose file of the service', () => {
     expect(kept).toEqual(Object.keys(volumes))
   })
 
-  test('the compose file mounts exactly the files that the flags of a replica name', () => {
+  test("the compose file mounts exactly the files named by a replica's flags", () => {
     for (const [name, { command = [], volumes: mounted = [] }] of replicas) {
       const named = new Set(command.flatMap((flag) => /\/etc\/tenure\/.+/.exec(flag)?.[0] ?? []))
       expect(named.size).toBe(4)
@@ -122,7 +122,7 @@ describe('the compose file of the service', () => {
     }
   })
 
-  test('the compose file starts replicas with existing flags and names them to each other and to the load balancer', () => {
+  test('the compose file starts replicas with existing flags, under the names that the load balancer and the certificates use', () => {
     const balancer = readFileSync(join(composeFolder, 'haproxy.cfg'), 'utf8')
     const certificates = readFileSync(join(composeFolder, 'certificates.sh'), 'utf8')
     for (const [name, { command = [], environment = {} }] of replicas) {

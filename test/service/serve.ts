@@ -26,7 +26,7 @@ export function serve(...more: string[]): Promise<RunningServer> {
   return serveOn(process.execPath, ...more)
 }
 
-/** The same with another version of Node. */
+/** Starts the service with another version of Node. */
 export function serveOn(node: string, ...more: string[]): Promise<RunningServer> {
   return start(kindOf(more), node)
 }

@@ -100,8 +100,8 @@ test.for([
 })
 
 test('the service refuses an expired token and accepts its replacement', async () => {
-  const ranOut = { iat: nowSeconds() - 1_200, exp: nowSeconds() - 600 }
-  const tokens = [tokenFor('node-1', ranOut), tokenFor('node-1')]
+  const expired = { iat: nowSeconds() - 1_200, exp: nowSeconds() - 600 }
+  const tokens = [tokenFor('node-1', expired), tokenFor('node-1')]
   const store = open({ token: async () => tokens.shift() ?? '' })
   await expect(store.acquire(claimOf('node-1'), call)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
   expect(await store.acquire(claimOf('node-1'), call)).toMatchObject({ ok: true })

@@ -17,14 +17,14 @@ import (
 
 const pollInterval = 50 * time.Millisecond
 
-// A lock on a MultiClusterLease that knows nothing but the fields of the document: it signals by holderIdentity,
-// leaseDurationSeconds and renewTime, and polls until globalHolderIdentity and observedGeneration confirm it.
+// documentLock is the lock of a spec-only candidate on a MultiClusterLease. It writes holderIdentity,
+// leaseDurationSeconds and renewTime, and polls until globalHolderIdentity and observedGeneration confirm the write.
 type documentLock struct {
 	resources dynamic.ResourceInterface
 	namespace string
 	name      string
 	identity  string
-	// How long a signal may stay without a confirmation.
+	// How long to wait for the confirmation of a write.
 	timeout time.Duration
 }
 
@@ -81,8 +81,8 @@ func (l *documentLock) Update(ctx context.Context, record resourcelock.LeaderEle
 	return l.confirm(ctx, record, patched.GetGeneration())
 }
 
-// Waits until the status is about the write of that generation, and names the same holder. A lock that is given back is
-// confirmed by the generation alone: somebody else may have it by then.
+// confirm waits until the status shows the write of this generation and the same holder. For a release, the generation
+// alone is enough, because another candidate may already hold the lock.
 func (l *documentLock) confirm(ctx context.Context, record resourcelock.LeaderElectionRecord, generation int64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()

@@ -1,6 +1,5 @@
-// Campaigns with client-go for one Lease or MultiClusterLease, again after each loss, as a pod that is restarted would.
-// Each callback is a line of JSON on standard output, with the time of CLOCK_MONOTONIC, which Node's process.hrtime()
-// reads too.
+// Campaigns with client-go for one Lease or MultiClusterLease, and again after each loss, like a pod that restarts.
+// Prints each callback as a line of JSON, with the time of CLOCK_MONOTONIC, which Node's process.hrtime() also reads.
 package main
 
 import (
@@ -25,12 +24,12 @@ import (
 type event struct {
 	Event    string `json:"event"`
 	Identity string `json:"identity"`
-	// How often the lease had changed hands before, as it stands in the Lease. Only where this candidate starts.
+	// The leaseTransitions in the Lease. Only set when this candidate starts to lead.
 	Transitions *int64  `json:"transitions,omitempty"`
 	MonotonicMs float64 `json:"monotonic_ms"`
 }
 
-// A lock that remembers what was last written.
+// lock remembers the leaseTransitions of the last write.
 type lock struct {
 	resourcelock.Interface
 	transitions atomic.Int64
@@ -99,7 +98,7 @@ func main() {
 			RetryPeriod:     *retryPeriod,
 			ReleaseOnCancel: *releaseOnCancel,
 			Callbacks: leaderelection.LeaderCallbacks{
-				// It runs beside the election, so it may come after the end of it, when there is nothing to start.
+				// client-go calls this in another goroutine, so leadership may already have ended.
 				OnStartedLeading: func(context.Context) {
 					now := monotonicMs()
 					mutex.Lock()
@@ -110,7 +109,7 @@ func main() {
 						say(event{"started", *identity, &transitions, now})
 					}
 				},
-				// It is also called when nothing was ever led.
+				// client-go calls this even if the candidate never led.
 				OnStoppedLeading: func() {
 					now := monotonicMs()
 					mutex.Lock()

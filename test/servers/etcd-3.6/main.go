@@ -1,5 +1,5 @@
-// etcd 3.6 as it is released; Debian has 3.4. Where TENURE_WALL_CLOCK names a file, its wall clock is as many seconds
-// ahead as that says.
+// etcd 3.6 as released. Debian has 3.4. If TENURE_WALL_CLOCK names a file, the wall clock is ahead by the number of
+// seconds in that file.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// A stand-in for Google Cloud Storage, in memory.
+// An emulator of Google Cloud Storage, in memory.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Reads a stream of Server-Sent Events with Go's own client, and prints the data of each event as it comes.
+// Reads a stream of Server-Sent Events with Go's own client, and prints the data of each event as it arrives.
 package main
 
 import (

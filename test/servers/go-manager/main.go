@@ -1,6 +1,6 @@
-// A manager of controller-runtime that leads across clusters, restarted after each loss as a pod would be. What it
-// believes is a line of JSON on standard output, with the time of CLOCK_MONOTONIC, which Node's process.hrtime() reads
-// too. A line "release" on standard input makes it release the lease, and campaign again after a pause.
+// A manager of controller-runtime that leads across clusters. It restarts after each loss, like a pod. It prints the
+// start and end of each belief as a line of JSON, with the time of CLOCK_MONOTONIC, which Node's process.hrtime() also
+// reads. The line "release" on standard input makes it release the lease, and campaign again after a pause.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// How often the belief is read.
+// samplePeriod is the time between two calls of Held.
 const samplePeriod = 3 * time.Millisecond
 
 type event struct {
@@ -57,8 +57,8 @@ func monotonicMs() float64 {
 	return float64(now.Nano()) / 1e6
 }
 
-// sample reports when Held begins and ends to be true. The time is read before Held, so that a pause between the two
-// makes a belief seem to end too early, and never too late.
+// sample reports when Held becomes true and when it becomes false. It reads the time before it calls Held. A pause
+// between the two can therefore make a belief seem to end too early, but never too late.
 func sample(ctx context.Context, lock *multiclusterlease.Lock) {
 	var term int64
 	var last float64
@@ -86,7 +86,7 @@ func sample(ctx context.Context, lock *multiclusterlease.Lock) {
 	end()
 }
 
-// campaign returns when the leadership is over or the context ends.
+// campaign returns when leadership has ended or the context is done.
 func campaign(ctx context.Context, config *rest.Config, options options) error {
 	lock, err := multiclusterlease.New(config, options.namespace, options.name, options.identity,
 		multiclusterlease.WithLeaseDuration(options.leaseDuration))

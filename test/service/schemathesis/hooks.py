@@ -75,8 +75,8 @@ def before_call(context, case, kwargs):
     if isinstance(body.get("group_id"), str) and len(body["group_id"]) <= 128:
         body["group_id"] = unquote((case.path_parameters or {}).get("group_id", body["group_id"]))
     # A schema limits characters, but the service limits bytes.
-    if isinstance(body.get("carry"), str) and len(body["carry"]) <= 4096:
-        body["carry"] = body["carry"].encode(errors="replace")[:4096].decode(errors="ignore")
+    if isinstance(body.get("checkpoint"), str) and len(body["checkpoint"]) <= 4096:
+        body["checkpoint"] = body["checkpoint"].encode(errors="replace")[:4096].decode(errors="ignore")
     if "node_id" in body:
         body["node_id"] = sound_node_id(body["node_id"])
     if isinstance(body.get("allowed_nodes"), list):

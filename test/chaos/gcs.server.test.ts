@@ -1,0 +1,11 @@
+import { test } from 'vitest'
+import { runCloudFaults } from './run-cloud-faults.ts'
+import { clouds } from '../servers/cloud.ts'
+import { programs } from '../servers/programs.ts'
+import { describeWithPrograms } from '../servers/suite.ts'
+
+describeWithPrograms([programs.fakeGcs], 'a fleet on Google Cloud Storage', () => {
+  test('a fleet has one leader at a time, whatever happens to its data and the network', { timeout: 180_000 }, () =>
+    runCloudFaults(clouds['Google Cloud Storage'], { keepsData: false }),
+  )
+})
