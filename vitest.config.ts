@@ -3,11 +3,12 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import CountReporter from './scripts/count-reporter.ts'
 import { whatTheFullRunAdds } from './scripts/full-run.ts'
+import { sourcesByName } from './scripts/source-paths.js'
 
 const cores = Math.max(2, availableParallelism())
 
-// Started last, they would keep one core busy while the others idle.
-const long = /attacks|bench|chaos|crash|explore|failover|faults|fleet|mutants|run\.test|run.supervision|simulate/
+// If these were started last, they would keep one core busy while the others idle.
+const long = /attacks|bench|chaos|crash|explore|failover|faults|fleet|mutants|run\/run\.|supervision|simulate/
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -17,56 +18,63 @@ class LongFirst extends BaseSequencer {
 }
 
 const never = ['**/node_modules/**', '**/dist/**']
-const testsIn = (folder: string) => [`packages/*/test/${folder}/**/*.test.ts`, `test/${folder}/**/*.test.ts`]
+/** The tests of a tier: `postgres.server.test.ts` is in the tier `server`, and `record.test.ts` is in none of these. */
+const testsOf = (tier: string) => [`packages/*/test/**/*.${tier}.test.ts`, `test/**/*.${tier}.test.ts`]
+const slowTiers = ['process', 'slow', 'server', 'proof', 'proof-sample']
 
-/** A group of tests. Groups run one after another: what fills all cores never runs beside what is about deadlines. */
-function group(name: string, groupOrder: number, test: NonNullable<TestProjectInlineConfiguration['test']>) {
+/**
+ * A tier of tests. Tiers run one after another, so that tests that use all cores never run at the same time as tests of
+ * deadlines.
+ */
+function tier(name: string, groupOrder: number, test: NonNullable<TestProjectInlineConfiguration['test']>) {
   return { extends: true as const, test: { name, sequence: { groupOrder }, ...test } }
 }
 
+/** Tests in this process share one copy of the library, whether they import one of its files or the package. */
+const alias = Object.entries(sourcesByName(['tenure', 'testing'])).map(([name, replacement]) => ({
+  find: new RegExp(`^${name}$`),
+  replacement,
+}))
+
 export default defineConfig({
+  resolve: { alias },
   test: {
     exclude: never,
     pool: 'threads',
-    // Each worker loads the library once for all of its files: no module of it keeps state.
+    // Each worker loads the library once for all of its files, because none of its modules keeps state.
     isolate: false,
     maxWorkers: cores,
     sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 120_000,
     teardownTimeout: 10_000,
-    // What is waited for may come late on a busy machine.
+    // On a busy machine, an event may arrive late.
     expect: { poll: { timeout: 10_000 } },
-    // The library reports on standard error what goes wrong, and most tests make something go wrong.
+    // The library reports problems on standard error, and most tests cause problems.
     onConsoleLog: (text) => !text.startsWith('tenure: '),
-    // An unhandled rejection or exception fails the run, also when every test passed.
+    // An unhandled rejection or exception fails the run even if every test passed.
     dangerouslyIgnoreUnhandledErrors: false,
     reporters: [
       'default',
       new CountReporter(process.env['TENURE_TESTS'] === 'everyday' ? whatTheFullRunAdds : undefined),
     ],
     projects: [
-      group('quick', 1, {
-        include: testsIn('**'),
-        exclude: [...never, ...['processes', 'programs', 'proof'].flatMap(testsIn)],
+      tier('quick', 1, {
+        include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+        exclude: [...never, ...slowTiers.flatMap(testsOf)],
       }),
-      // Their tests wait more than they work.
-      group('processes', 2, {
-        include: testsIn('processes'),
-        exclude: [...never, ...testsIn('processes/long')],
-        maxWorkers: cores + 2,
-        testTimeout: 60_000,
-      }),
-      group('long', 3, { include: testsIn('processes/long'), maxWorkers: cores + 2, testTimeout: 90_000 }),
-      group('programs', 4, {
-        include: testsIn('programs'),
+      // These tests spend more time waiting than working.
+      tier('process', 2, { include: testsOf('process'), maxWorkers: cores + 2, testTimeout: 60_000 }),
+      tier('slow', 3, { include: testsOf('slow'), maxWorkers: cores + 2, testTimeout: 90_000 }),
+      tier('server', 4, {
+        include: testsOf('server'),
         globalSetup: ['test/servers/shared-cluster.ts'],
         maxWorkers: cores + 1,
         testTimeout: 60_000,
       }),
-      group('proof', 5, { include: testsIn('proof'), exclude: [...never, ...testsIn('proof/everyday')] }),
-      // A share of `proof`, for those who do not run all of it.
-      group('everyday', 6, { include: testsIn('proof/everyday') }),
+      tier('proof', 5, { include: testsOf('proof') }),
+      // A part of `proof`, for `npm test`.
+      tier('proof-sample', 6, { include: testsOf('proof-sample') }),
     ],
   },
 })

@@ -1,78 +1,103 @@
 /**
  * Builds the packages: declarations file by file, and programs bundled into one file per entry point plus a few shared
- * ones. Node takes longer to find thirty small files than to run them.
+ * ones. Node needs more time to find thirty small files than to run them.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { constants, gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
+import { lineBreaks } from './line-breaks.js'
+import { pruneDeclarations } from './prune-declarations.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** @typedef {'tenure' | 'service' | 'multicluster' | 'cli'} PackageName */
+/** @typedef {'tenure' | 'testing' | 'service' | 'multicluster' | 'cli'} PackageName */
 
-/** The entry points in the `dist` of each package, with their sources. Programs of a package are entry points too. */
+/** The entry points in the `dist` of each package, with their sources. Programs of a package are also entry points. */
 const entriesOf = {
-  tenure: libraryEntries,
+  tenure: () => entriesIn('tenure'),
+  testing: () => entriesIn('testing'),
   service: () => ({ index: 'index.ts' }),
   multicluster: () => ({ index: 'index.ts' }),
   // The supervisor of `tenure run` and a candidate of `tenure demo` run in their own processes.
-  cli: () => ({ main: 'main.ts', supervisor: 'run/supervisor.ts', candidate: 'demo/candidate.ts' }),
+  cli: () => ({ main: 'main.ts', supervisor: 'run/supervisor.ts', candidate: 'commands/demo/candidate.ts' }),
 }
 
 /**
- * What is bundled together, so that a program loads few files and none that it does not need. Imports from the private
- * package are included.
+ * The modules that are bundled together, so that a program loads only a few files and none that it does not need.
+ * Imports from the private package are included.
  */
 const groupsOf = {
   tenure: [
     // For programs that only validate their options.
     {
       name: 'options',
-      test: /tenure[\\/]src[\\/](?:common[\\/](?:errors|check-options|nearest)|options[\\/].+)\.ts$/,
+      test: /tenure[\\/]src[\\/](?:common[\\/](?:errors|check-options)|internal[\\/]options)\.ts$/,
       priority: 2,
     },
-    // What the main entry point needs, in one file that the others share. LeaderElector is not in it, because it
-    // imports Kubernetes.
+    // The modules that the main entry point needs, in one file that the others share. LeaderElector is not included,
+    // because it imports Kubernetes.
     {
       name: 'engine',
-      test: /tenure[\\/]src[\\/](?:(?:common|log|engine)[\\/].+|telemetry[\\/](?:metrics|election-counters)|api[\\/](?!kubernetes|lea(?:der|se)-).+|stores[\\/]memory[\\/].+|store-kit[\\/](?:cas-store|ttl-store|rules|record|compare-and-swap-store|list))\.ts$/,
+      test: /tenure[\\/]src[\\/](?:(?:common|log|engine)[\\/].+|telemetry[\\/](?:metrics|election-counters)|api[\\/](?!kubernetes|lea(?:der|se)-).+|stores[\\/]memory[\\/].+|clients[\\/]http[\\/]credential-file|store-kit[\\/](?:cas-store|ttl-store|rules|record|compare-and-swap-store|list|watch-timeout|encode-name))\.ts$/,
       priority: 1,
+    },
+    // Small parts that several stores share.
+    {
+      name: 'store-parts',
+      test: /(?:tenure[\\/]src[\\/](?:clients[\\/]http[\\/](?:provided|environment)|store-kit[\\/](?:load-package|term-record|object-names|call-deadline))|internal[\\/]src[\\/]loopback)\.ts$/,
+    },
+    {
+      name: 'object-stores',
+      test: /tenure[\\/]src[\\/](?:store-kit[\\/]two-object-store|stores[\\/]aws[\\/](?:client|failures))\.ts$/,
+    },
+    {
+      name: 'service',
+      test: /tenure[\\/]src[\\/]stores[\\/]service[\\/](?:options|environment)\.ts$/,
+    },
+    {
+      name: 'postgres',
+      test: /tenure[\\/]src[\\/]stores[\\/]postgres[\\/](?!open).+\.ts$/,
     },
     {
       name: 'kubernetes',
       test: /tenure[\\/]src[\\/](?:api[\\/](?!kubernetes).+|kubernetes[\\/].+|clients[\\/]kubernetes[\\/](?!credentials[\\/](?:kube|yaml)).+|stores[\\/]kubernetes[\\/].+)\.ts$/,
     },
   ],
+  testing: [],
   service: [],
   multicluster: [],
   cli: [
-    // What the command line needs to parse its arguments, so that --help is fast.
+    // The modules that the command line needs to parse its arguments, so that --help is fast.
     {
       name: 'arguments',
-      test: /cli[\\/]src[\\/](?:shared[\\/]arguments[\\/].+|[^\\/]+[\\/](?:command|settings))\.ts$/,
+      test: /cli[\\/]src[\\/](?:shared[\\/](?:arguments[\\/].+|version)|run[\\/]settings|commands[\\/](?:[^\\/]+|[^\\/]+[\\/](?:command|settings)))\.ts$/,
     },
     // The other programs of the command line do not parse arguments.
     { name: 'clock', test: /(?:cli[\\/]src[\\/]shared|internal[\\/]src)[\\/]clock\.ts$/, priority: 1 },
   ],
 }
 
-/** @returns {Record<string, string>} */
-function libraryEntries() {
+/**
+ * Returns the exports in a package's manifest.
+ * @param {PackageName} name
+ * @returns {Record<string, string>}
+ */
+function entriesIn(name) {
   /** @type {{ exports: Record<string, string | { default: string }> }} */
-  const { exports } = JSON.parse(readFileSync(join(root, 'packages/tenure/package.json'), 'utf8'))
+  const { exports } = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
   const names = Object.values(exports).flatMap((entry) =>
     typeof entry === 'string' ? [] : [entry.default.replace('./dist/', '').replace('.js', '')],
   )
-  return Object.fromEntries(names.map((name) => [name, `${name}.ts`]))
+  return Object.fromEntries(names.map((entry) => [entry, `${entry}.ts`]))
 }
 
 /**
  * Bundles a package. Dependencies stay external, except for three: the private package, the page, which is never
- * published, and the library's small check of options, so that --help does not load the library.
+ * published, and the library's wording of option errors, so that --help does not load the library.
  * @param {PackageName} name
  * @param {string} target
  * @param {import('rolldown').Plugin[]} [plugins]
@@ -84,18 +109,20 @@ export async function bundle(name, target, plugins = []) {
   const built = await rolldown({
     input,
     platform: 'node',
-    external: /^(?!tenure\/options$|@tenure\/(?:internal|page)\/|#files$)[^./]/,
-    plugins,
+    external: /^(?!tenure\/internal\/options$|@tenure\/(?:internal|page)\/|#files$)[^./]/,
+    plugins: [...plugins, lineBreaks],
   })
   await built.write({
     dir: target,
     format: 'esm',
     entryFileNames: '[name].js',
     // Programs find each other in the same folder.
-    chunkFileNames: name === 'tenure' ? 'shared/[name].js' : '[name]-[hash].js',
+    chunkFileNames: name === 'tenure' || name === 'testing' ? 'shared/[name].js' : '[name]-[hash].js',
     codeSplitting: { groups: groupsOf[name] },
-    // The documentation is in the declarations, where editors look for it.
-    comments: { jsdoc: false },
+    // Only whitespace and comments are removed. All names stay, so that a stack trace can be read, and the documentation
+    // is in the declarations, where editors look for it.
+    minifyInternalExports: false,
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   })
   await built.close()
 }
@@ -104,8 +131,8 @@ export async function bundle(name, target, plugins = []) {
 const pageBanner = '/*! Tenure, Apache-2.0. With Preact, MIT, Copyright (c) 2015-present Jason Miller */'
 
 /**
- * Builds the page into one module that contains its compressed files. Servers have them in memory and need no files
- * beside them.
+ * Builds the page into one module that contains its compressed files. Servers keep them in memory and need no further
+ * files.
  * @param {string} folder
  */
 async function buildPage(folder) {
@@ -163,7 +190,7 @@ function declare(folder) {
 
 /**
  * Adds a reference to the types of Node to every entry point. TypeScript 6 and newer load no types automatically, so
- * the declarations would have errors wherever libraries are checked.
+ * the declarations would otherwise have errors in every project that checks libraries.
  * @param {string} target
  * @param {string[]} entries
  */
@@ -175,24 +202,26 @@ function referToNode(target, entries) {
 }
 
 /**
- * Removes declarations that no entry point reaches. Nobody can import them, and they are a third of all declarations.
- * @param {string} target
- * @param {string[]} entries
+ * Returns which names of the library's internal entry points the declarations in these folders import. Only Tenure's own
+ * packages use these entry points, and they are compiled from source, so no other name needs a declaration.
+ * @param {string[]} folders
  */
-function dropUnreachable(target, entries) {
+function internalNamesIn(folders) {
   /** @type {Set<string>} */
-  const reached = new Set()
-  const reach = (/** @type {string} */ file) => {
-    if (reached.has(file) || !existsSync(file)) return
-    reached.add(file)
-    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/(?:from|import)[ (]+['"](\.[^'"]+)\.[jt]s['"]/g)) {
-      reach(join(dirname(file), `${path}.d.ts`))
+  const needed = new Set()
+  for (const folder of folders) {
+    for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+      if (!file.endsWith('.d.ts')) continue
+      const text = readFileSync(join(folder, file), 'utf8')
+      for (const [, names = '', module = 'index'] of text.matchAll(
+        /import (?:type )?\{([^}]*)\} from 'tenure\/internal(?:\/(\w+))?'/g,
+      )) {
+        for (const [, name] of names.matchAll(/(?:type )?(\w+)(?: as \w+)?/g)) needed.add(`internal/${module} ${name}`)
+      }
     }
   }
-  for (const entry of entries) reach(join(target, `${entry}.d.ts`))
-  for (const name of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
-    if (name.endsWith('.d.ts') && !reached.has(join(target, name))) rmSync(join(target, name))
-  }
+  return (/** @type {string} */ entry, /** @type {string} */ name) =>
+    !entry.startsWith('internal/') || needed.has(`${entry} ${name}`)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -203,11 +232,13 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await buildPage(folderOf('page'))
   // Programs first, because they run even if a type is wrong.
   for (const name of names) await bundle(name, join(folderOf(name), 'dist'))
-  for (const name of names) {
-    declare(folderOf(name))
-    const dist = join(folderOf(name), 'dist')
+  for (const name of names) declare(folderOf(name))
+  const distOf = (/** @type {string} */ name) => join(folderOf(name), 'dist')
+  // The library last, because it keeps everything that the declarations of the others refer to.
+  for (const name of names.toReversed()) {
     const entries = Object.keys(entriesOf[name]())
-    dropUnreachable(dist, entries)
-    referToNode(dist, entries)
+    const isNeeded = name === 'tenure' ? internalNamesIn(names.filter((each) => each !== name).map(distOf)) : undefined
+    pruneDeclarations(distOf(name), entries, isNeeded)
+    referToNode(distOf(name), entries)
   }
 }

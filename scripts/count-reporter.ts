@@ -5,8 +5,8 @@ import type { Reporter, TestModule } from 'vitest/node'
 import { missingServersVariable } from '../test/servers/report.ts'
 
 /**
- * Ends the output of a run with what was not tested and why, with the lines that the caller adds, and with the count.
- * The count is alone on the last line, so that people and programs find it.
+ * Ends the output of a run with a list of what was not tested and why, the lines that the caller adds, and the count.
+ * The count is alone on the last line, so that it is easy to find.
  */
 export default class CountReporter implements Reporter {
   readonly #closing: () => readonly string[]
@@ -43,7 +43,7 @@ export default class CountReporter implements Reporter {
 function countOf(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): string {
   const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
   for (const module of modules) {
-    // A file that does not load, or a hook that fails, has no failed test.
+    // If a file does not load or a hook fails, there is no failed test.
     const before = count.failed
     for (const test of module.children.allTests()) {
       const { state } = test.result()

@@ -1,9 +1,9 @@
-// What is explored, and by which command. `npm run explore` runs everything and writes the table of
-// docs/explanation/exploration.md; each test suite runs its share.
+// The explorations, and the command that runs each of them. `npm run explore` runs all of them and writes the table in
+// docs/explanation/exploration.md. Each test suite runs its share.
 
-import { exploredFaults } from 'tenure/simulation'
+import { exploredFaults, preferenceFaults } from '@tenure/testing/simulation'
 
-/** @typedef {import('tenure/simulation').ExploreOptions} ExploreOptions */
+/** @typedef {import('@tenure/testing/simulation').ExploreOptions} ExploreOptions */
 /** @typedef {{ readonly name: string, readonly by: 'npm test' | 'npm run test:all' | 'npm run explore', readonly options: ExploreOptions }} Exploration */
 
 /** Ticks of a sixth of the lease: renewal after 2, deadline after 4, retry after 1. */
@@ -12,8 +12,19 @@ const fine = { ...coarse, leaseTicks: 12 }
 const finest = { ...coarse, leaseTicks: 24 }
 const poll = { watch: false }
 
+/** All kinds of fault for processes without a guard and without a preference. */
+const unguarded = exploredFaults.filter(
+  (kind) => kind !== 'closed-pipe' && !preferenceFaults.some((one) => one === kind),
+)
+
 /** All kinds of fault for stores without a watch. */
-const unwatched = exploredFaults.filter((kind) => !kind.startsWith('watch-'))
+const unwatched = unguarded.filter((kind) => !kind.startsWith('watch-'))
+
+/**
+ * The bounds of the rows below: a lease of 6 ticks, a wait for the successor, and two waits for the lowest priority. A
+ * wait is one tick, or two ticks without a watch, and a poll takes one more.
+ */
+const preferring = { priorities: /** @type {const} */ (['lowest', 'low']) }
 
 /** @type {readonly Exploration[]} */
 export const explorations = [
@@ -31,7 +42,17 @@ export const explorations = [
   {
     name: 'two electors that watch',
     by: 'npm run test:all',
-    options: { ...coarse, faults: exploredFaults },
+    options: { ...coarse, faults: unguarded },
+  },
+  {
+    name: 'two electors that read first and poll',
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, readsFirst: true, faults: unwatched },
+  },
+  {
+    name: 'two electors that read first and watch',
+    by: 'npm run test:all',
+    options: { ...coarse, readsFirst: true, faults: unguarded },
   },
   {
     name: 'a store that judges by its own clock',
@@ -74,9 +95,55 @@ export const explorations = [
     options: { ...finest, delayTicks: 1, budget: 0, faults: [] },
   },
   {
+    name: 'two electors with guards that poll',
+    by: 'npm run test:all',
+    options: {
+      ...coarse,
+      ...poll,
+      releaseOnCrash: true,
+      faults: ['crash', 'closed-pipe', 'stall', 'stop', 'lost', 'late', 'step-down'],
+    },
+  },
+  {
+    name: 'two electors with guards that watch',
+    by: 'npm run test:all',
+    options: { ...coarse, releaseOnCrash: true, faults: ['crash', 'closed-pipe'] },
+  },
+  {
+    name: 'hand-overs by name, and priorities',
+    by: 'npm run test:all',
+    options: { ...coarse, ...preferring, faults: ['hand-over', 'crash'], leaderWithinTicks: 9 },
+  },
+  {
+    name: 'hand-overs by name, and priorities, of electors that poll',
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, ...preferring, faults: ['hand-over', 'crash'], leaderWithinTicks: 13 },
+  },
+  {
+    name: 'one elector that is unfit, or hands over to nobody',
+    by: 'npm test',
+    options: {
+      ...coarse,
+      electors: 1,
+      priorities: ['lowest'],
+      faults: ['step-down', 'hand-over', 'ineligible', 'no-progress'],
+      leaderWithinTicks: 7,
+    },
+  },
+  {
+    name: 'electors that are not eligible, and that poll',
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, faults: ['ineligible'], leaderWithinTicks: 13 },
+  },
+  {
+    name: 'electors whose work makes no progress, and that poll',
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, faults: ['no-progress'], leaderWithinTicks: 13 },
+  },
+  {
     name: 'two electors that watch, in finer time',
     by: 'npm run explore',
-    options: { ...fine, faults: exploredFaults },
+    options: { ...fine, faults: unguarded },
   },
   {
     name: 'two faults of any kind',
@@ -87,6 +154,11 @@ export const explorations = [
     name: 'three faults: crashes, stops and lost calls',
     by: 'npm run explore',
     options: { ...coarse, ...poll, budget: 3, faults: ['crash', 'stop', 'lost'] },
+  },
+  {
+    name: 'two faults: crashes of processes with guards',
+    by: 'npm run explore',
+    options: { ...coarse, ...poll, releaseOnCrash: true, budget: 2, faults: ['crash'] },
   },
   {
     name: 'three electors that watch',
@@ -109,19 +181,23 @@ export const explorations = [
  * Returns a row of the table.
  *
  * @param {Exploration} exploration
- * @param {import('tenure/simulation').ExploreReport} report
+ * @param {import('@tenure/testing/simulation').ExploreReport} report
  */
 export function rowOf({ name, by, options }, { complete, states, transitions, counts }) {
   const { electors = 2, budget = 1, watch = true, expiry = 'observed', leaseTicks = 12, faults = [] } = options
-  const { delayTicks, rates, jitter } = options
+  const { delayTicks, rates, jitter, releaseOnCrash, readsFirst, priorities, leaderWithinTicks } = options
   const how = [
     `${electors} electors`,
     watch ? 'watch' : 'poll',
+    ...(readsFirst ? ['read first'] : []),
     expiry,
     `${leaseTicks} ticks`,
     ...(delayTicks ? [`delay 0 to ${delayTicks}`] : []),
+    ...(releaseOnCrash ? ['guards'] : []),
     ...(rates ? [`rates ${rates.join(', ')}`] : []),
     ...(jitter ? [`jitter ${jitter.join(', ')}`] : []),
+    ...(priorities ? [`priorities ${priorities.join(', ')}`] : []),
+    ...(leaderWithinTicks ? [`a leader within ${leaderWithinTicks} ticks`] : []),
   ]
   const kinds = faults.length >= unwatched.length ? 'any kind' : faults.join(', ')
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`

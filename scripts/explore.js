@@ -1,11 +1,11 @@
 /**
- * Runs everything in `explorations.js` and writes the results into its page: npm run explore [-- --by "npm test"] [--
- * --only "two electors that poll"]. A violation ends the run and prints the shortest trace to it.
+ * Runs all explorations in `explorations.js` and writes the results to their page: npm run explore [-- --by "npm test"]
+ * [-- --only "two electors that poll"]. A violation ends the run and prints the shortest trace to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { explore } from 'tenure/simulation'
+import { explore } from '@tenure/testing/simulation'
 import { explorations, rowOf } from './explorations.js'
 
 const { values } = parseArgs({ options: { by: { type: 'string' }, only: { type: 'string' } } })

@@ -16,7 +16,7 @@ export async function load(file) {
     platform: 'node',
     // The private package exists only as source.
     external: /^(?!@tenure\/internal\/)[^./]/,
-    // A module that looks for files beside itself must find them beside its source, not beside the bundle.
+    // A module that looks for files next to itself must find them next to its source, not next to the bundle.
     plugins: [
       {
         name: 'dirname',

@@ -1,4 +1,4 @@
-// npm run servers [-- NAME ...]: installs the programs that the tests need and this machine lacks.
+// npm run servers [-- NAME ...]: installs the programs that the tests need and that are missing on this machine.
 import { load } from './load.js'
 
 const { installMissing } = /** @type {typeof import('../test/servers/install.ts')} */ (

@@ -3,7 +3,7 @@
  * prints the seed that reproduces it.
  */
 import { parseArgs } from 'node:util'
-import { simulate } from 'tenure/simulation'
+import { simulate } from '@tenure/testing/simulation'
 
 const usage = `npm run soak -- [--hours N] [--seed N]
 

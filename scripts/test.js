@@ -1,24 +1,24 @@
 /**
  * node scripts/test.js everyday | all [--rest] [options of vitest]
  *
- * Runs groups of tests, one after another. `vitest.config.ts` defines the groups.
+ * Runs tiers of tests, one after another. `vitest.config.ts` defines the tiers.
  */
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const everyday = ['quick', 'processes']
-const rest = ['long', 'programs', 'proof']
+const everyday = ['quick', 'process']
+const rest = ['slow', 'server', 'proof']
 
 const [scope = '', ...more] = process.argv.slice(2)
 if (scope !== 'everyday' && scope !== 'all')
-  throw new Error(`Unknown group of tests "${scope}". Use "everyday" or "all".`)
+  throw new Error(`Unknown scope of tests "${scope}". Use "everyday" or "all".`)
 // For a caller that has just run the everyday tests.
 const isRest = more[0] === '--rest'
 if (isRest) more.shift()
-const groups = scope === 'everyday' ? [...everyday, 'everyday'] : isRest ? rest : [...everyday, ...rest]
+const tiers = scope === 'everyday' ? [...everyday, 'proof-sample'] : isRest ? rest : [...everyday, ...rest]
 const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url))
-const args = [vitest, 'run', ...groups.flatMap((group) => ['--project', group]), ...more]
+const args = [vitest, 'run', ...tiers.flatMap((tier) => ['--project', tier]), ...more]
 const { status } = spawnSync(process.execPath, args, {
   stdio: 'inherit',
   env: { TENURE_SERVER_DATA: serverData(), ...process.env, TENURE_TESTS: scope },
@@ -26,8 +26,8 @@ const { status } = spawnSync(process.execPath, args, {
 process.exitCode = status ?? 1
 
 /**
- * Where real servers keep their data: in memory, if there is enough. A disk that many machines share stalls for seconds
- * now and then, and no test is about that. Undefined means the folder of other temporary files.
+ * Where real servers keep their data: in memory, if there is enough. A disk that many machines share occasionally
+ * stalls for seconds, and no test is about that. Undefined means the default folder for temporary files.
  */
 function serverData() {
   const folder = '/dev/shm'

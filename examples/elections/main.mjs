@@ -8,7 +8,7 @@ import { memoryTtlStorage } from 'tenure/stores'
 /** @type {import('tenure').TtlStorage<string, string>} */
 const storage = memoryTtlStorage()
 const first = createElections({ storage })
-// `console` or a pino logger would work too.
+// `console` or a pino logger would also work.
 const log = {
   info() {},
   warn: (/** @type {string} */ line) => console.log(`second remarks: ${line}`),

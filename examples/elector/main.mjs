@@ -28,13 +28,13 @@ async function work({ identity, signal }) {
 first.start()
 const leadership = await first.waitForLeadership()
 leadership.waitUntil(work(leadership))
-await leadership.setCarry('paid up to invoice 17')
+await leadership.setCheckpoint('paid up to invoice 17')
 second.start()
 console.log(`a explains: ${first.explain().summary}`)
 
 await first.stepDown()
 const next = await second.waitForLeadership()
-console.log(`b goes on where a stopped: ${next.carry}`)
+console.log(`b continues where a stopped: ${next.checkpoint}`)
 console.log(`a explains: ${first.explain().summary}`)
 
 await Promise.all([first.stop(), second.stop()])

@@ -1,9 +1,9 @@
 // A program that works in one cluster of many at a time, with the leader election of client-go.
 //
-//	go run . --namespace default --name my-app
+// 	go run . --namespace default --name my-app
 //
 // Each cluster needs the definition of MultiClusterLease and a controller of Tenure: docs/guide/multicluster.md. Run as
-// many replicas as you like, in as many clusters as you like. The program uses the API server of its own cluster only.
+// many replicas as you like, in as many clusters as you like. The program uses only the API server of its own cluster.
 package main
 
 import (
@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// work is what only one process may do at a time. It returns soon after the context has ended.
+// work contains what only one process may do at a time. It returns soon after the context has ended.
 func work(ctx context.Context, lock *multiclusterlease.Lock) {
 	for ctx.Err() == nil {
-		// Look at the clock before each write, and send the term with it. What is written to can then refuse a lower term.
+		// Check the clock before each write, and send the term with it, so that the resource can refuse a lower term.
 		if lock.Held() {
 			fmt.Printf("works in term %d\n", lock.Term())
 		}
@@ -76,7 +76,7 @@ func run(ctx context.Context, config *rest.Config, namespace, name, identity str
 	})()
 	elector.Run(electing)
 	if ctx.Err() == nil {
-		// The process must end: its work may not have returned yet.
+		// The process must end, because its work may not have returned yet.
 		return fmt.Errorf("%s has lost its lease", identity)
 	}
 	return nil
@@ -89,7 +89,7 @@ func main() {
 	identity := flag.String("identity", host, "name of this replica, different from the others in this cluster")
 	lease := flag.Duration("lease", 15*time.Second, "how long the others wait after a crash")
 	flag.Parse()
-	// The file in KUBECONFIG or the user's own; in a pod, its service account.
+	// Load the kubeconfig from KUBECONFIG or the home directory, or use the service account in a pod.
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err == nil {

@@ -1,9 +1,9 @@
 // A manager of controller-runtime whose controllers run in one cluster of many at a time.
 //
-//	go run . --namespace default --name my-app
+// 	go run . --namespace default --name my-app
 //
 // Each cluster needs the definition of MultiClusterLease and a controller of Tenure: docs/guide/multicluster.md. Run as
-// many replicas as you like, in as many clusters as you like. The manager uses the API server of its own cluster only.
+// many replicas as you like, in as many clusters as you like. The manager uses only the API server of its own cluster.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// reconciler stands for your controllers. They need no change: the manager starts them when it leads.
+// reconciler represents your controllers. They need no change, because the manager starts them when it leads.
 type reconciler struct {
 	client client.Client
 	lock   *multiclusterlease.Lock
@@ -34,7 +34,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, &found); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// Before a write to something that all clusters share: look at the clock, and send the term with the write.
+	// Before a write to a resource that all clusters share, check the clock, and send the term with the write.
 	if r.lock.Held() {
 		fmt.Printf("reconciled %s in term %d\n", request.Name, r.lock.Term())
 	}
@@ -74,7 +74,8 @@ func run(ctx context.Context, config *rest.Config, namespace, name, identity str
 	if err != nil {
 		return err
 	}
-	// Returns an error when leadership is lost. The process must end then: its controllers may still be at work.
+	// Start returns an error when leadership is lost. The process must then end, because its controllers may still be
+	// running.
 	return managed.Start(ctx)
 }
 

@@ -1,11 +1,12 @@
-// A program of which one copy works at a time, with the election service and no other dependency.
+// A program that works in one process at a time, using the election service and no other dependency.
 //
-//	TENURE_URL=http://127.0.0.1:7070 go run . nightly-report
+// 	TENURE_URL=http://127.0.0.1:7070 go run . nightly-report
 //
-// Start as many as you like. One of them works; when it ends or dies, another one continues. Put your work into work.
+// Start as many as you like. One of them works. When it ends or dies, another one continues. Put your own code into the
+// function work.
 //
-// TENURE_NODE is the name of this candidate, TENURE_TTL the lease in seconds. For a service on another machine:
-// TENURE_TOKEN_FILE has its token, TENURE_CA_FILE the authority of its certificate.
+// TENURE_NODE is the name of this candidate, and TENURE_TTL the lease in seconds. For a service on another machine,
+// TENURE_TOKEN_FILE names the file with the token, and TENURE_CA_FILE the authority of the service's certificate.
 package main
 
 import (
@@ -23,10 +24,10 @@ import (
 	"github.com/tenure-js/tenure/go/election"
 )
 
-// work is what only one process may do at a time. It returns soon after the context has ended.
+// work contains what only one process may do at a time. It returns soon after the context has ended.
 //
-// Pass lease.Term() to what is written to, and let that refuse lower terms. Nothing else helps against a program that was
-// paused between its last look at the lease and its write.
+// Send lease.Term() with every write, and let the resource refuse lower terms. Nothing else helps against a program that
+// was paused between its last check of the lease and its write.
 func work(ctx context.Context, lease *election.Lease, pause time.Duration) {
 	for lease.Held() {
 		fmt.Printf("term %d: works\n", lease.Term())

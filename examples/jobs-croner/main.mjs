@@ -1,11 +1,12 @@
-// Croner runs in every process, and one of them runs the job. With jobs.every, which uses croner too, it is one line.
+// Croner runs in every process, and one of them runs the job. With jobs.every, which also uses croner, this is one
+// line.
 import { Cron } from 'croner'
 import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'
 
 const jobs = createJobs({ store: fileStore({ directory: './leases' }) })
 
-// Croner does not handle errors of its jobs by default, and a run that is stopped halfway rejects.
+// Croner does not handle errors thrown by its jobs by default, and a run that is stopped halfway rejects.
 const onError = (/** @type {unknown} */ error) => console.error(`${process.pid}:`, error)
 
 const own = new Cron('*/2 * * * * *', { catch: onError }, async () => {

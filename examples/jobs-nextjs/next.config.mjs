@@ -1,2 +1,2 @@
-// Keep tenure out of the bundle: it imports the parts for a store at run time, and the file store has a native part.
+// Keep tenure out of the bundle: it imports the code of a store at run time, and the file store has a native addon.
 export default { serverExternalPackages: ['tenure'] }

@@ -10,7 +10,7 @@ const worker = new Worker('invoices', send, { connection })
 const jobs = createJobs({ store: await openStore(url), leaseDurationMs: 3_000 })
 
 jobs.every({ seconds: 1 }, { name: 'invoices' }, async ({ scheduledAt }) => {
-  // The id makes it a single entry in the queue, whatever happens.
+  // The id makes it a single entry in the queue, no matter how often it is added.
   await queue.add('send', {}, { jobId: `invoices-${scheduledAt.getTime()}`, attempts: 5 })
 })
 

@@ -1,6 +1,6 @@
-// The program that deploy/kubernetes runs: several replicas, of which one works. In a pod it uses the pod's service
-// account. Elsewhere it uses your kubeconfig, if that has a token or a client certificate: POD_NAME=a node main.mjs
-// A kubeconfig with a login plugin needs a KubeConfig of @kubernetes/client-node:
+// The program that deploy/kubernetes runs: several replicas, one of which works. In a pod it uses the pod's service
+// account. Elsewhere it uses your kubeconfig, if that has a token or a client certificate: POD_NAME=a node main.mjs A
+// kubeconfig with a login plugin needs a KubeConfig from @kubernetes/client-node:
 // docs/guide/kubernetes.md#outside-a-cluster
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
@@ -18,7 +18,7 @@ const stopping = new AbortController()
 /** Runs only in the leader. @param {AbortSignal} signal @param {number} term */
 async function work(signal, term) {
   try {
-    // Pass the signal to everything that takes long, and the term to every write: see docs/how-to/fencing.md.
+    // Pass the signal to everything that takes a long time, and the term to every write: see docs/how-to/fencing.md.
     for (let round = 1; ; round++) {
       say(`works in term ${term}, round ${round}`)
       await wait(1_000, undefined, { signal })
@@ -81,12 +81,13 @@ for (const name of ['SIGTERM', 'SIGINT']) {
 const leases = kubernetesStore({ client, namespace: POD_NAMESPACE })
 let mayLead = false
 
-/** Whether this replica could lead. Standbys are ready too. @returns {Promise<[status: number, text: string]>} */
+/** Whether this replica could lead. Standbys are also ready. @returns {Promise<[status: number, text: string]>} */
 async function readiness() {
   if (stopping.signal.aborted) return [503, 'The replica is stopping.']
   if (!mayLead) {
-    // A standby needs fewer rights to see the leader than to take over. So check until it has all rights: a rollout
-    // without them then stops at its first pod. If the API server does not answer this, the election will show it.
+    // A standby needs fewer rights to see the leader than to take over. So check until it has all rights, so that a
+    // rollout without them stops at its first pod. If the API server does not answer this request, the election will
+    // show that.
     const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
     if (rights?.enough === false) return [503, String(rights.missing?.message)]
     mayLead = rights !== undefined

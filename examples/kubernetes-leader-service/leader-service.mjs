@@ -1,7 +1,7 @@
-// Two ways to have the leader, and no other replica, in the endpoints of a Service. Both run as work of the leader:
-// they take its leadership, and the lease is not released before they have finished. main.mjs shows how.
+// Two ways to keep only the leader in the endpoints of a Service. Both run as work of the leader: they take its
+// leadership, and the lease is not released before they have finished. main.mjs shows how.
 //
-// Both check again every two seconds. So the leader repairs what was lost, came late, or was changed by hand.
+// Both check again every two seconds. So the leader repairs writes that were lost or late, and changes made by hand.
 import { setTimeout as wait } from 'node:timers/promises'
 
 /** @typedef {Pick<import('tenure/kubernetes').KubernetesClient, 'request'>} Client */
@@ -24,7 +24,7 @@ const everyMs = 2_000
 const timeoutMs = 3_000
 
 /**
- * Keeps the label `tenure.dev/leader: 'true'` on this pod, and off all others that the selector finds.
+ * Keeps the label `tenure.dev/leader: 'true'` on this pod, and removes it from all others that the selector matches.
  * @param {Leading & { selector: string }} options
  */
 export async function labelLeader({ client, namespace, pod, selector, leadership, onError }) {
@@ -56,7 +56,7 @@ export async function labelLeader({ client, namespace, pod, selector, leadership
 }
 
 /**
- * Keeps this pod's address, and no other, in the EndpointSlice that has the Service's name.
+ * Keeps only this pod's address in the EndpointSlice that has the Service's name.
  * @param {Leading & { service: string, address: string, port: { name: string, port: number } }} options
  */
 export async function publishLeader({ client, namespace, pod, service, address, port, leadership, onError }) {
@@ -96,7 +96,7 @@ export async function publishLeader({ client, namespace, pod, service, address, 
   }
   const leave = async () => {
     const before = await ask(client, 'GET', `${slices}/${service}`)
-    // Publish no endpoint until the next leader: a refused connection is better than a replica that does not lead.
+    // Publish no endpoint until the next leader does. A refused connection is better than a replica that does not lead.
     if (termOf(before) === term) await write(before, [])
   }
   await whileLeading(leadership, keep, leave, onError)
@@ -116,7 +116,10 @@ async function whileLeading({ signal }, keep, leave, onError) {
   for (let tries = 0; tries < 3; tries++) if ((await attempt(leave, onError)) === everyMs) break
 }
 
-/** Returns how long to wait. A concurrent write by somebody else is not an error. @param {() => Promise<void>} act @param {(error: unknown) => void} onError */
+/**
+ * Returns how long to wait. A concurrent write by another client is not an error. @param {() => Promise<void>} act
+ * @param {(error: unknown) => void} onError
+ */
 async function attempt(act, onError) {
   try {
     await act()
@@ -138,7 +141,7 @@ class Overtaken extends Error {}
  * @returns {Promise<any>}
  */
 async function ask(client, method, path, body) {
-  // Do not use the signal of the leadership: what was written must be undone after leadership has ended.
+  // Do not use the signal of the leadership, because these writes must be undone after leadership has ended.
   const { signal } = new AbortController()
   const answer = await client.request({ method, path, body, signal, timeoutMs })
   if (answer.status < 300) return answer.body

@@ -1,5 +1,5 @@
-// A server of which only the leader gets requests, in one of the two ways of leader-service.mjs: LEADER_SERVICE=label,
-// or LEADER_SERVICE=endpoints with POD_IP. deploy/kubernetes/components has the Service and the rights for each.
+// A server whose leader alone gets requests, in one of the two ways of leader-service.mjs: LEADER_SERVICE=label, or
+// LEADER_SERVICE=endpoints with POD_IP. deploy/kubernetes/components has the Service and the rights for each.
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import { electionMetrics } from 'tenure'
@@ -51,7 +51,8 @@ let mayLead = false
 
 /** Ready means that the replica could lead, not that it leads. Otherwise a rollout would wait forever. */
 async function isReady() {
-  // Check until it has its rights. If the API server does not answer this, the election will show it.
+  // Check until the replica has its rights. If the API server does not answer this request, the election will show
+  // that.
   if (!mayLead) {
     const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
     if (rights?.enough === false) return false

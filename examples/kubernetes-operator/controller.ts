@@ -1,13 +1,13 @@
-// What an operator needs besides Tenure, whatever it manages: informers that end with leadership, and a work queue.
+// What every operator needs besides Tenure: informers that end with leadership, and a work queue.
 import { setTimeout as wait } from 'node:timers/promises'
 import { type KubeConfig, type KubernetesObject, type ListPromise, ListWatch, Watch } from '@kubernetes/client-node'
 
-/** What an informer follows, and what it calls. */
+/** The collection that an informer follows, and the callbacks. */
 export interface Followed<T extends KubernetesObject> {
   readonly path: string
   readonly labelSelector: string
   readonly list: ListPromise<T>
-  /** Called for each object at first, and whenever one is added, changed or deleted. */
+  /** Called for each object at the start, and whenever one is added, changed, or deleted. */
   onChange(object: T): void
   onError(error: unknown): void
 }
@@ -22,7 +22,7 @@ export function follow<T extends KubernetesObject>(
   const informer = new ListWatch(followed.path, watch, followed.list, false, followed.labelSelector)
   const start = () => informer.start().catch(restart)
   const restart = async (problem: unknown) => {
-    // A stopped informer reports an error too. Restarted then, it would follow forever.
+    // A stopped informer also reports an error. If it were restarted then, it would run forever.
     if (signal.aborted) return
     followed.onError(problem)
     // An informer does not recover from an error by itself.
@@ -67,8 +67,8 @@ class EndingWatch extends Watch {
 }
 
 /**
- * A queue of keys. One worker at a time handles a key. A key that is added meanwhile is handled again, and a failed one
- * is retried later.
+ * A queue of keys. One worker at a time handles a key. A key that is added while it is being handled is handled again,
+ * and a failed one is retried later.
  */
 export class WorkQueue {
   readonly #work: (key: string) => Promise<void>

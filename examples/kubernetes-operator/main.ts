@@ -35,7 +35,7 @@ const api = new CoreV1Api(
     promiseMiddleware: [
       {
         async pre(request) {
-          // A call without a timeout could keep this work from ending, and this replica from leading again.
+          // A call without a timeout could prevent this work from ending, and this replica from leading again.
           request.setSignal(AbortSignal.timeout(5_000))
           return request
         },
@@ -81,7 +81,7 @@ async function operate(leadership: Leadership): Promise<void> {
   say('finished its work')
 }
 
-/** Brings one derived ConfigMap into its desired state, whatever has happened before. */
+/** Brings one derived ConfigMap into its desired state, regardless of its current state. */
 async function reconcile(name: string, leadership: Leadership): Promise<void> {
   const place = { name: name + suffix, namespace }
   const [source, derived] = await Promise.all([read(name), read(place.name)])
@@ -127,14 +127,16 @@ function derive(source: V1ConfigMap, term: number, resourceVersion: string): V1C
       resourceVersion,
       labels: { [label]: 'derived' },
       annotations: { [termAnnotation]: String(term) },
-      // Whatever happens to this operator, the cluster deletes the object together with its source.
+      // No matter what happens to this operator, the cluster deletes the object together with its source.
       ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name, uid, controller: true }],
     },
     data: { 'app.env': lines.toSorted().join('') },
   }
 }
 
-/** Whether nothing has to be written. Correct values of a former leader are written again, to record the new term. */
+/**
+ * Whether nothing has to be written. Correct values of a former leader are also written again, to record the new term.
+ */
 function isDone(wanted: V1ConfigMap, found: V1ConfigMap | undefined): boolean {
   const compared = ({ metadata, data }: V1ConfigMap) => [
     data?.['app.env'],
@@ -177,9 +179,10 @@ const elector = new LeaderElector({
 const leases = kubernetesStore({ client: config, namespace })
 let mayLead = false
 
-/** Whether this replica could lead: it has the rights, and sees a leader. Standbys are ready too. */
+/** Whether this replica could lead: it has the rights, and sees a leader. Standbys are also ready. */
 async function isReady(): Promise<boolean> {
-  // Check until it has its rights. If the API server does not answer this, the election will show it.
+  // Check until the replica has its rights. If the API server does not answer this request, the election will show
+  // that.
   if (!mayLead) {
     const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
     if (rights?.enough === false) return false

@@ -224,7 +224,7 @@ def work(lease, stopping):
     """The work that only one candidate may do at a time. It stops soon after the lease has ended, or when asked to stop.
 
     Pass lease.term to every resource that it writes to, and let that reject lower terms. Nothing else stops a program that
-    was paused between its last look at the lease and its write.
+    was paused between its last check of the lease and its write.
     """
     while lease.is_held() and not stopping.is_set():
         say(f"term {lease.term}: works")

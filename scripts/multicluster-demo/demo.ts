@@ -1,4 +1,4 @@
-import { seconds, machineMs, inMs } from '../../packages/cli/src/demo/fleet.ts'
+import { seconds, machineMs, inMs } from '../../packages/cli/src/commands/demo/fleet.ts'
 import { interruptKey, listenToKeys } from '../../packages/cli/src/shared/terminal.ts'
 import { startClusters, type Clusters } from '../../test/multicluster/clusters.ts'
 import { harms, Scene, type Harm } from './scene.ts'
@@ -24,7 +24,7 @@ export async function demo(): Promise<void> {
   const live = process.stdout.isTTY
   const startedAtMs = machineMs()
   const view = new View()
-  /** What is running so far. */
+  /** Everything that has been started so far. */
   const running: { clusters?: Clusters; scene?: Scene; tick?: NodeJS.Timeout } = {}
   let harmed = 0
   let nextAtMs = Infinity

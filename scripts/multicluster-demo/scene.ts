@@ -2,13 +2,13 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { inMs, machineMs } from '../../packages/cli/src/demo/fleet.ts'
+import { inMs, machineMs } from '../../packages/cli/src/commands/demo/fleet.ts'
 import type { Clusters, Controller, Member } from '../../test/multicluster/clusters.ts'
 
 export const leaseDurationMs = 3_000
 const absenceMs = 1.5 * leaseDurationMs
 const restartMs = 1_500
-/** If no controller answered, the leader would have lost its lease by then. */
+/** If no controller had answered, the leader would have lost its lease by then. */
 const keptMs = 2 * leaseDurationMs
 const resource = '/apis/tenure.dev/v1alpha1/namespaces/default/multiclusterleases/demo'
 
@@ -22,17 +22,17 @@ export const harms = {
 
 export type Harm = keyof typeof harms
 
-/** What a candidate reports. */
+/** A report from a candidate. */
 export type News =
   | { readonly type: 'elected'; readonly term: number }
   | { readonly type: 'lost'; readonly term: number; readonly reason: string }
   | { readonly type: 'status'; readonly term: number; readonly leaseEndsInMs: number; readonly isWaiting: boolean }
 
-/** `atMs` is on the clock that all processes of this machine share. */
+/** `atMs` is on the clock that all processes on this machine share. */
 type Report = News & { readonly atMs: number }
 
 export interface Candidate {
-  /** The same identity in the other cluster is another pod. */
+  /** The same identity in the other cluster belongs to another pod. */
   readonly identity: string
   readonly cluster: Member
   child: ChildProcess | undefined
@@ -42,7 +42,7 @@ export interface Candidate {
   status: Extract<Report, { type: 'status' }> | undefined
 }
 
-/** What the resource of a cluster shows. */
+/** The state that a cluster's resource shows. */
 export interface Shown {
   readonly leader: string
   readonly cluster: string
@@ -87,7 +87,7 @@ export class Scene {
     return this.candidates.find(({ leads, condition }) => leads > 0 && condition === 'runs')
   }
 
-  /** Injects a fault into the leader or into what it needs. */
+  /** Injects a fault into the leader or into something that it needs. */
   async harm(harm: Harm): Promise<void> {
     const { leader } = this
     if (!leader) return this.#log('there is no leader right now: wait for the next one')
@@ -228,7 +228,7 @@ export function nameOf({ identity, cluster }: Candidate): string {
   return `${cluster.name}/${identity}`
 }
 
-/** Returns the controller that answers first, or any if none says so. */
+/** Returns the controller that answers first, or any controller if none reports that it does. */
 async function firstOf(controllers: readonly Controller[]): Promise<Controller> {
   for (const controller of controllers) {
     if (await controller.isFirst().catch(() => false)) return controller

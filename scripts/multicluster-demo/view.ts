@@ -1,5 +1,5 @@
 import { leaseDurationMs, nameOf, type Candidate, type Scene } from './scene.ts'
-import { machineMs, seconds } from '../../packages/cli/src/demo/fleet.ts'
+import { machineMs, seconds } from '../../packages/cli/src/commands/demo/fleet.ts'
 import { bar, bold, color, dim, Screen } from '../../packages/cli/src/shared/terminal.ts'
 
 const barWidth = 20
