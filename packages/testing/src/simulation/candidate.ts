@@ -14,7 +14,7 @@ import { leadsByClock, leaseOf, lossOf, priorities, rememberOrigin, resumeFrom, 
 import type { Checker } from './checker.ts'
 import { longestArmingMs, type SimulatedGuard } from './guard.ts'
 import type { Link } from './link.ts'
-import type { Machine } from './machine.ts'
+import { bootResolutionMs, type Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
@@ -126,9 +126,8 @@ export class Candidate {
     const { leaseDurationMs, renewDeadlineMs, retryIntervalMs, driftRatio } = timingsOf(options.elector)
     const { preference } = options
     const { progressTimeoutMs = 0 } = preference ?? {}
-    // The slowest clock, and the interval at which the process is asked.
-    this.#longestUnfitMs =
-      (Math.max(2 * retryIntervalMs, progressTimeoutMs) + 2 * retryIntervalMs) * (1 + 4 * driftRatio)
+    // By its own clock, which may be wrong by more than the electors allow for, plus the interval of the checks.
+    this.#longestUnfitMs = (Math.max(2 * retryIntervalMs, progressTimeoutMs) + 2 * retryIntervalMs) / this.machine.rate
     this.leaseDurationMs = leaseDurationMs
     // Belief counts from the decision to renew, which is before the elector waits for a full pipe.
     this.leastPatienceMs = renewDeadlineMs * (1 - 2 * driftRatio) - (this.guard ? 2 * longestArmingMs : 0)
@@ -152,7 +151,6 @@ export class Candidate {
     })
     this.#lease = leaseOf(this.elector)
     this.#progressTimeoutMs = preference?.progressTimeoutMs
-    this.#driftRatio = driftRatio
   }
 
   /** Records what the elector sends. */
@@ -271,19 +269,18 @@ export class Candidate {
     const { machine } = this
     if (machine.state !== 'running' || machine.backlog > 0) return false
     const sinceMs = Math.max(this.#unfitAtMs, machine.resumedAtMs, this.#electedAtMs, this.#clonedAtMs)
-    return this.#world.nowMs - sinceMs > this.#longestUnfitMs + turnMs && leadsByClock(this.elector)
+    return this.#world.nowMs - sinceMs > this.#longestUnfitMs + bootResolutionMs + turnMs && leadsByClock(this.elector)
   }
 
-  /** Whether it has not reported progress for the whole timeout, by the fastest clock. */
+  /** Whether it has not reported progress for the whole timeout, by its own clock. */
   #isSilent(): boolean {
     if (this.#progressTimeoutMs === undefined) return false
-    const silentMs = this.#world.nowMs - Math.max(this.#electedAtMs, this.#progressedAtMs)
-    return silentMs >= this.#progressTimeoutMs * (1 - 2 * this.#driftRatio)
+    const silentMs = (this.#world.nowMs - Math.max(this.#electedAtMs, this.#progressedAtMs)) * this.machine.rate
+    return silentMs >= this.#progressTimeoutMs - bootResolutionMs
   }
 
   #electedAtMs = -Infinity
   #progressedAtMs = -Infinity
-  readonly #driftRatio: number
   readonly #progressTimeoutMs: number | undefined
 
   /** Reports progress while its work is not stalled. */

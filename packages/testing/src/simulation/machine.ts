@@ -8,9 +8,14 @@ interface MachineTimer extends Timer {
   scheduled: Scheduled | undefined
 }
 
+/** The resolution of the clock that counts sleep, as on Linux. */
+export const bootResolutionMs = 10
+
 /** A machine with one process: its own clock, and the ways in which it can stop. */
 export class Machine {
   readonly clock: Clock
+  /** How fast its clocks run: 1 is real time. */
+  readonly rate: number
   state: 'running' | 'paused' | 'asleep' | 'dead' = 'running'
   /** The number of events from a pause that the process has not handled yet. */
   backlog = 0
@@ -20,7 +25,6 @@ export class Machine {
   busiest = 0
   readonly #world: World
   readonly #random: Random
-  readonly #rate: number
   readonly #timers = new Set<MachineTimer>()
   readonly #waiting: (() => void)[] = []
   #anchorMs: number
@@ -35,7 +39,7 @@ export class Machine {
   constructor(world: World, random: Random, rate: number, like?: Machine) {
     this.#world = world
     this.#random = random
-    this.#rate = rate
+    this.rate = rate
     this.#anchorMs = world.nowMs
     this.#atAnchorMs = like ? like.clock.monotonicMs() : random.between(1e3, 1e7)
     this.#wallAheadMs = random.between(1.7e12, 1.9e12)
@@ -43,7 +47,7 @@ export class Machine {
     this.clock = {
       monotonicMs: () => this.#monotonicMs(),
       machineMs: () => this.#monotonicMs(),
-      bootMs: () => Math.floor((this.#monotonicMs() + this.#sleptMs) / 10) * 10,
+      bootMs: () => Math.floor((this.#monotonicMs() + this.#sleptMs) / bootResolutionMs) * bootResolutionMs,
       wallMs: () => this.#monotonicMs() + this.#sleptMs + this.#wallAheadMs,
       setTimer: (delayMs, callback) => this.#setTimer(delayMs, callback),
       random: () => random.next(),
@@ -85,7 +89,7 @@ export class Machine {
 
   resume(): void {
     if (this.state === 'asleep') {
-      this.#sleptMs += (this.#world.nowMs - this.#anchorMs) * this.#rate
+      this.#sleptMs += (this.#world.nowMs - this.#anchorMs) * this.rate
       this.#anchorMs = this.#world.nowMs
       this.wokeAtMs = this.#world.nowMs
       this.state = 'running'
@@ -127,7 +131,7 @@ export class Machine {
 
   #monotonicMs(): number {
     if (this.state === 'asleep') return this.#atAnchorMs
-    return this.#atAnchorMs + (this.#world.nowMs - this.#anchorMs) * this.#rate
+    return this.#atAnchorMs + (this.#world.nowMs - this.#anchorMs) * this.rate
   }
 
   #setTimer(delayMs: number, callback: () => void): Timer {
@@ -148,7 +152,7 @@ export class Machine {
 
   #schedule(timer: MachineTimer): void {
     const lateMs = this.#random.next() * 2
-    const inMs = (timer.dueMs - this.#monotonicMs()) / this.#rate + lateMs
+    const inMs = (timer.dueMs - this.#monotonicMs()) / this.rate + lateMs
     timer.scheduled = this.#world.after(inMs, () => {
       const fire = () => {
         if (!this.#timers.delete(timer)) return
