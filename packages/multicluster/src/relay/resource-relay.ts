@@ -377,7 +377,7 @@ export class ResourceRelay {
       hasRunOut: this.#sighting.hasRunOut,
       silent: this.#requests.silent,
       heard,
-      candidates: hasRequests ? 'requests' : heard ? 'document' : 'none',
+      candidates: hasRequests ? 'requests' : heard ? 'spec-only' : 'none',
       isMixed: this.#isMixed(nowMs),
       assessments: this.#assessments(nowMs),
       wallMs: clock.wallMs(),

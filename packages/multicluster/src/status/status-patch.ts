@@ -31,7 +31,7 @@ export interface RelayState {
    * The kind of candidates that use the resource. `requests` if both kinds do, because spec-only candidates are not
    * served in that case.
    */
-  readonly candidates: 'requests' | 'document' | 'none'
+  readonly candidates: 'requests' | 'spec-only' | 'none'
   /** Whether the heartbeat belongs to a candidate without requests. */
   readonly isMixed: boolean
   readonly assessments: Assessments

@@ -190,7 +190,7 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
     hasRunOut: seen.view !== undefined && goneVersion === versionOf(seen.view),
     silent: new Set(),
     heard,
-    candidates: heard ? 'document' : 'none',
+    candidates: heard ? 'spec-only' : 'none',
     isMixed: false,
     assessments: {},
     wallMs: 0,
