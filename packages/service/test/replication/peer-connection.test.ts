@@ -309,7 +309,7 @@ test('a campaign waits at the active replica no longer than its caller does', as
   expect(await behind).toMatchObject({ granted: true, lease: { nodeId: 'c' } })
 })
 
-test('both sides give up a half-open connection, and calls continue on a new one', async () => {
+test('both sides abandon a half-open connection, and calls continue on a new one', async () => {
   const speed = 20
   const clock = {
     ...systemClock,

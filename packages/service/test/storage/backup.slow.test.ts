@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { backupData, restoreData } from '../../src/storage/backup.ts'
 import { ServiceProcess } from '../disk/service-process.ts'
-import { openStorage, read, write as append } from './data.ts'
+import { openStorage, read, write as append } from './data-directories.ts'
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-backup-'))
