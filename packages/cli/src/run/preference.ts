@@ -99,8 +99,8 @@ export class Preference {
     if (this.#isClosed) return
     const isEligible = problem === undefined
     if (isEligible !== this.#isEligible || problem !== this.#problem) {
-      if (problem !== undefined) this.#reporter.tell(`not eligible: the check of --eligible ${problem}`)
-      else this.#reporter.reportUnlessQuiet('eligible: the check of --eligible succeeded')
+      if (problem !== undefined) this.#reporter.tell(`not eligible: the --eligible command ${problem}`)
+      else this.#reporter.reportUnlessQuiet('eligible: the --eligible command succeeded')
     }
     this.#isEligible = isEligible
     this.#problem = problem
@@ -156,7 +156,7 @@ export class Preference {
     } catch (error) {
       const problem = messageOf(error)
       if (problem !== this.#fileProblem)
-        this.#reporter.tell(`the file of --progress-file cannot be read, so it counts as not touched: ${problem}`)
+        this.#reporter.tell(`the --progress-file cannot be read, so it counts as not touched: ${problem}`)
       this.#fileProblem = problem
       return lastMs
     }

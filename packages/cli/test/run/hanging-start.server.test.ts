@@ -149,7 +149,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
     await vi.waitUntil(() => expectNoOverlap(on.lines()).length > 1, { timeout: 20_000 })
   })
 
-  test('a run that cannot fork and is not retried ends tenure with 126 and releases the lease', async () => {
+  test('tenure exits with 126 and releases the lease when a run cannot fork and is not retried', async () => {
     const on = scene()
     const start = faultyStart()
     const holder = on.work(['--identity', 'holder'])
