@@ -61,7 +61,7 @@ export class ResourceRelay {
   #quietSinceMs: number | undefined
   /** Whether something has happened during the write that is in flight. */
   #isChanged = false
-  /** Until this time, this relay answers at once, although another one answers first. */
+  /** Until this time, this relay does not wait for the primary relay to answer first. */
   #standsInUntilMs = -Infinity
   #timer: Timer | undefined
   #timerAtMs = Infinity
@@ -241,8 +241,8 @@ export class ResourceRelay {
   }
 
   /**
-   * Makes this relay answer at once for a while, because the relay that answers first left a candidate waiting. A
-   * leader cannot afford to wait for that relay again at every try.
+   * Makes this relay answer at once for a while, because the primary relay left a candidate waiting. A leader cannot
+   * afford to wait for the primary relay again at every try.
    */
   #standIn(nowMs: number): void {
     if (!this.#answersAtOnce(nowMs)) this.#standsInUntilMs = nowMs + standInMs

@@ -70,8 +70,8 @@ export function statusPatchFor(resource: MultiClusterLease, knowledge: RelayStat
 }
 
 /**
- * The changes of the answers. Only answers to current requests are added, matched by their id. Answers of keys that are
- * gone or stale are removed.
+ * Returns the changes to the answers. It adds only answers to current requests, matched by id, and removes answers
+ * whose keys are gone or silent.
  */
 function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: RelayState): StatusPatch['answers'] {
   // No prototype, because a candidate may choose a key such as "constructor".
