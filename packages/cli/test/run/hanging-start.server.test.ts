@@ -90,7 +90,7 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
     expect(first.output.error).not.toContain('the command')
   })
 
-  test('a hanging start past its lease is ended as soon as it continues, even while tenure is stopped', async () => {
+  test('a start that hangs past its lease is killed as soon as it continues, even while tenure is stopped', async () => {
     const { on, start, first, pid } = await hanging(['--ttl', '1500ms'])
     const supervisor = first.supervisor()
     await stopBetweenRenewals(on, first)

@@ -5,7 +5,7 @@ import { serve, temporaryFolder } from '../tenure.ts'
 import { lease, waitForOutput } from './wait-for-output.ts'
 
 test.each(['tenure', 'its supervisor'] as const)(
-  'the first process that continues after both were stopped for longer than the lease kills the command, even if it reads a late answer: %s',
+  '%s kills the command when it continues after a stop of both processes for longer than the lease, even if it reads a late answer',
   async (who) => {
     const served = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(served.url).port))

@@ -101,7 +101,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     package: 'service',
     file: 'replication/data-loss.ts',
-    name: 'a lower revision is not treated as a data loss',
+    name: 'a lower revision is not treated as data loss',
     find: ' || lostRestores !== undefined',
     replace: '',
     by: reported,

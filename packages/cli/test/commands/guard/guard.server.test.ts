@@ -131,7 +131,7 @@ describeWith(redis, 'tenure guard', (server) => {
   })
 
   describe('the socket', () => {
-    test('the socket has mode 600, or 660 and the group of --group', async () => {
+    test('the socket has mode 600, or 660 and the group that --group names', async () => {
       const own = await startGuard(server().url)
       expect(lstatSync(own.path).mode & 0o777).toBe(0o600)
       const [group = 0] = process.getgroups?.() ?? []

@@ -196,7 +196,7 @@ describe('stepDown({ to })', () => {
   test.each([
     [true, retryMs],
     [false, 2 * retryMs],
-  ])('others wait for a successor that does not exist, with a watch: %s', async (watch, waitMs) => {
+  ])('candidates wait for a named successor even if it does not exist, with a watch: %s', async (watch, waitMs) => {
     const { make, clock, elector, memory } = await leading({ watch })
     const other = make({ identity: 'b' })
     other.start()
