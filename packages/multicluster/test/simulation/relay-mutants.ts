@@ -22,7 +22,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
     name: 'confirm a renewal before the call to the global store is answered',
     file: 'relay/resource-relay.ts',
     find: '      const answer = await this.#ask(request, tracked)\n',
-    replace: `      const known = this.#sighting.seen.view?.record
+    replace: `      const known = this.#versions.seen.view?.record
       const asked = this.#ask(request, tracked)
       asked.catch(() => undefined)
       const isKnown = request.call.verb === 'renew' && known?.attempt === request.call.claim.attempt

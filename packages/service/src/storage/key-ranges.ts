@@ -1,7 +1,7 @@
 import { afterKey, prefixEnd } from '@tenure/internal/etcd-keys'
 
 /** A range of keys, without its end. */
-export type KeyRange = readonly [from: string, end: string]
+export type ReadRange = readonly [from: string, end: string]
 
 /** How many pages lie between two bounds. The page before a bound is often short, so there must be several. */
 const pagesPerBound = 4
@@ -34,7 +34,7 @@ export class KeyRanges {
   }
 
   /** Returns the first range of a new load. `saved` is the text of an earlier load, or anything else. */
-  begin(saved: string | undefined): KeyRange {
+  begin(saved: string | undefined): ReadRange {
     this.#pages = []
     this.#bounds = namesIn(saved).map((name) => this.#first + name)
     return [this.#first, this.#bounds[0] ?? this.#end]
@@ -44,7 +44,7 @@ export class KeyRanges {
    * Returns the range after a page with these keys, or undefined after the last one. `end` is the end of the page's range,
    * and `more` says whether there are more keys before it.
    */
-  after(keys: readonly string[], more: boolean, end: string): KeyRange | undefined {
+  after(keys: readonly string[], more: boolean, end: string): ReadRange | undefined {
     const [first, last] = [keys[0], keys.at(-1)]
     if (first !== undefined) this.#pages.push(first)
     if (more && first !== undefined && last !== undefined) {

@@ -7,7 +7,7 @@ import { PeerClient, type PeerClientOptions } from '../../src/replication/peer-c
 import { PeerServer } from '../../src/replication/peer-server.ts'
 import { FairQueue } from '../../src/common/fair-queue.ts'
 import { textOf } from '../../src/storage/position.ts'
-import { dns, makeAuthority, serverAuth } from '../auth/certificates.ts'
+import { dns, makeAuthority, serverAuth } from '../auth/certificate-authority.ts'
 import { connectRaw, frameOf } from './raw-peer.ts'
 import { claimOf, here, openCluster, type Replica, type ReplicaOptions } from './test-cluster.ts'
 

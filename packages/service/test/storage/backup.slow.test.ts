@@ -124,7 +124,7 @@ describe('backups', () => {
       )
     }
     expect(readdirSync(data)).toEqual(before)
-    // A name that only has the same prefix is another place.
+    // A path that merely begins with the same characters is another directory.
     await backupData({ data, to: `${data}-backup` })
   })
 

@@ -1,7 +1,7 @@
 /**
  * Explores spec-only candidates and the relays that serve them: every order of heartbeats, calls, writes, and time,
  * with a bounded number of faults, for unlimited time. It runs the real decisions of `spec-only-candidate.ts`,
- * `spec-only-heartbeats.ts`, `status.ts`, and `observed-expiry.ts`, and the real rules of stores.
+ * `spec-only-heartbeats.ts`, `status-patch.ts`, and `observed-expiry.ts`, and the real rules of stores.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import {
