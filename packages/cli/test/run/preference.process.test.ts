@@ -31,7 +31,7 @@ test('tenure run leads only while the --eligible command exits with 0, and says 
   const on = scene()
   const file = join(on.folder, 'may-lead')
   const one = on.work(['--ttl', '2s', '--eligible', `test -f '${file}' || exit 3`])
-  await expect.poll(() => one.output.error, patience).toContain('not eligible: the check of --eligible exited with 3')
+  await expect.poll(() => one.output.error, patience).toContain('not eligible: the --eligible command exited with 3')
   expect(on.lines()).toEqual([])
   writeFileSync(file, '')
   await on.wrote('begin')
@@ -46,7 +46,7 @@ test('an --eligible command that hangs counts as failed, is killed, and does not
   const one = on.work(['--ttl', '1s', '--eligible', `sleep 30; touch '${mark}'`])
   await expect
     .poll(() => one.output.error, patience)
-    .toMatch(/not eligible: the check of --eligible did not end within \d+ms/)
+    .toMatch(/not eligible: the --eligible command did not end within \d+ms/)
   one.child.kill('SIGTERM')
   await one.ended
   expect(on.lines()).toEqual([])
