@@ -1,6 +1,6 @@
 // The picture in the README: how long a crash and a clean hand-over take, with Tenure and with common alternatives.
 import { join } from 'node:path'
-import { shown } from './page.js'
+import { shown } from './benchmarks-page.js'
 import { picture } from './picture.js'
 
 /**
@@ -31,8 +31,8 @@ const description =
 /**
  * Returns the picture, or undefined before both benchmarks have measured all contenders.
  *
- * @param {import('./pages.js').Results | undefined} stores
- * @param {import('./pages.js').Results | undefined} kubernetes
+ * @param {import('./published-pages.js').Results | undefined} stores
+ * @param {import('./published-pages.js').Results | undefined} kubernetes
  */
 export function handoverPicture(stores, kubernetes) {
   const onStores = rowsOf(stores)
@@ -78,7 +78,7 @@ export function withHandoverPicture(readme) {
   return `${before}${begin}\n\n${link}\n\n${end}${after}`
 }
 
-/** @param {import('./pages.js').Results | undefined} results @returns {Handover[] | undefined} */
+/** @param {import('./published-pages.js').Results | undefined} results @returns {Handover[] | undefined} */
 function rowsOf(results) {
   const rows = /** @type {Handover[] | undefined} */ (
     /** @type {unknown} */ (results?.tables?.find(({ name }) => name === handoverTable)?.rows)

@@ -15,7 +15,7 @@ import { format } from './numbers.js'
  * @typedef {typeof import('../test/multicluster/clusters.ts')['startClusters']} StartClusters
  */
 
-/** A machine that has not started them all by then cannot run them. */
+/** If the machine has not started all leaders by then, it cannot run them. */
 const patienceMs = 120_000
 /** Linux counts the CPU time of a process in these ticks. */
 const tickMs = 10
@@ -123,7 +123,7 @@ async function failsWith(child) {
  */
 function totals(child) {
   const told = new Promise((resolve) => {
-    // It may report at this moment that all of them lead.
+    // The process may report at this moment that all of its leaders lead.
     const take = (/** @type {unknown} */ message) => {
       if (message === 'led') return
       child.off('message', take)

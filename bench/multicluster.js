@@ -62,7 +62,7 @@ async function addDirect({ backbone }) {
   await direct.add(`etcd://127.0.0.1:${backbone.port}`)
 }
 
-/** Measures what a cluster costs in which nobody leads and one candidate is waiting. */
+/** Measures the cost of a cluster in which nobody leads and one candidate waits. */
 async function benchStandby() {
   const idle = clusters.members.find((member) => member !== homes.get(across.leader))
   if (!idle) throw new Error('every cluster has a leader, so there is no idle cluster to measure')

@@ -30,7 +30,7 @@ const style = `
   }
 `
 
-/** @param {Panel[]} panels each with a scale of its own */
+/** @param {Panel[]} panels each with its own scale */
 export function picture(panels) {
   let top = 0
   const parts = panels.map((panel) => {

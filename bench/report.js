@@ -5,7 +5,7 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { format } from './numbers.js'
-import { writePages } from './pages.js'
+import { writePages } from './published-pages.js'
 import { busyMessage, isQuiet, measureQuietness } from './quiet.js'
 
 /** The exit code of a benchmark that refused to measure on a busy machine. */

@@ -1,6 +1,6 @@
 // The page and the picture with the results of bench:stores.
 import { join } from 'node:path'
-import { goalsTable, machineLine, markdown, shown } from './page.js'
+import { goalsTable, machineLine, markdown, shown } from './benchmarks-page.js'
 import { picture } from './picture.js'
 import { format } from './numbers.js'
 

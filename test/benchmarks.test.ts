@@ -8,8 +8,8 @@ import {
   readmeFile,
   withHandoverPicture,
 } from '../bench/handover-picture.js'
-import { machineLine, pageFile } from '../bench/page.js'
-import { commands, readResults, withResults } from '../bench/pages.js'
+import { machineLine, pageFile } from '../bench/benchmarks-page.js'
+import { commands, readResults, withResults } from '../bench/published-pages.js'
 import { pictureFile, pictureOf } from '../bench/stores-page.js'
 
 const page = readFileSync(pageFile, 'utf8')
@@ -52,7 +52,7 @@ test('the figures and tables of a benchmark are written to their own section of 
   expect(written.split('<!-- figures of bench:cluster -->')[0]).toBe(page.split('<!-- figures of bench:cluster -->')[0])
 })
 
-test('each table says the machine, the load before and after, how quiet it was, and the commit', () => {
+test('each table names the machine, its load before and after, how quiet it was, and the commit', () => {
   expect(machineLine(machine)).toBe(
     'On 2 cores (c), Node.js v, commit abc, load 0.500 before and 1.00 at the end; a bare loop on every core got 98 % of them before (1.00 ms for a million turns)',
   )

@@ -20,7 +20,7 @@ test('an uncaught error thrown by the built library shows the statement and the 
   for (const name of ['checkDuration', 'timingsOf', 'new Elector']) expect(stderr).toMatch(new RegExp(`at ${name} \\(`))
 })
 
-test('importing the library loads no network, no cryptography and no threads of Node', () => {
+test('importing the library loads none of the network, cryptography, and thread modules of Node', () => {
   const program = `import 'tenure'
     console.log(JSON.stringify(process.moduleLoadList))`
   const options = { cwd: root, encoding: 'utf8' } as const
@@ -108,7 +108,7 @@ test('pruning keeps what an entry point exports, what that refers to, and its co
   )
 })
 
-test('pruning keeps no name of an entry point that nobody may import', () => {
+test('pruning drops the names of an entry point that nobody may import', () => {
   const kept = prune(declarations, (_, name) => name !== 'Store')
   expect(kept['index.d.ts']).toBe("export { type Options as StoreOptions } from './parts/store.ts';\n")
   expect(kept['parts/store.d.ts']).not.toContain('class')

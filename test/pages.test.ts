@@ -143,6 +143,13 @@ const planted = [
   'It refuses anything else than JSON.',
   'Nothing of it is in flight.',
   'It ends at that very moment.',
+  'A data loss is detected.',
+  'It accepts another type than expected.',
+  'The file of --eligible-file exists.',
+  'A relay gives up a call.',
+  'The sidecar answers who leads.',
+  'It counts how deep the text is nested.',
+  'The lock must break no rule.',
   'It honours every lease.',
 ]
 

@@ -15,13 +15,15 @@ func systemClock() moment {
 	return moment{time.Now(), sinceBoot()}
 }
 
-// elapsed is the age of the moment for a holder, including sleep, because sleep uses up a lease.
+// elapsed returns the time since a moment, including sleep. A holder uses it, because its lease keeps running while the
+// machine sleeps.
 func (c clock) elapsed(since moment) time.Duration {
 	now := c()
 	return max(now.monotonic.Sub(since.monotonic), now.boot-since.boot)
 }
 
-// waited is the age of the moment for a standby, without sleep, so that sleep only makes it wait longer.
+// waited returns the time since a moment, excluding sleep. A standby uses it, so that sleep can only make it wait
+// longer.
 func (c clock) waited(since moment) time.Duration {
 	return c().monotonic.Sub(since.monotonic)
 }

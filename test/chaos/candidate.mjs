@@ -90,7 +90,7 @@ const faultyStore = {
 
 /** @type {import('tenure').Leadership | undefined} */
 let leadership
-/** Kept from the start of the term, as work does. @type {AbortSignal | undefined} */
+/** Obtained at the start of the term and kept, as real work does. @type {AbortSignal | undefined} */
 let signal
 let stopping = false
 

@@ -32,7 +32,7 @@ describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on 
     expect(types().filter((type) => type !== 'renewed')).toEqual(['state', 'elected', 'released'])
   })
 
-  test('tenure sidecar answers who leads on etcd', async () => {
+  test('tenure sidecar reports who leads on etcd', async () => {
     const listen = ['--listen', '127.0.0.1:0', '--json', '--identity', 'pod-a']
     const sidecar = tenure(['sidecar', 'beside', '--store', store(), ...listen])
     const url = await vi.waitUntil(() => linesOf(sidecar.output.error).find((line) => line['url'])?.['url'], patience)

@@ -63,7 +63,7 @@ export const jobMutants: readonly JobMutant[] = [
   },
   {
     name: 'forget a job whose lease was lost while the shared leader stays',
-    file: 'jobs/scheduled.ts',
+    file: 'jobs/scheduled-jobs.ts',
     find: 'if (!followed.hasLeft) continue',
     replace: '',
     says: /was skipped/,
@@ -81,7 +81,7 @@ export interface CheckedJobMutant extends Mutation {
 export const checkedJobMutants: readonly CheckedJobMutant[] = [
   {
     name: 'run work again that has already succeeded in this process',
-    file: 'jobs/calls.ts',
+    file: 'jobs/called-jobs.ts',
     find: "if (done?.report.result === 'succeeded' || done?.report.hasSucceeded) succeeded = asSucceeded(done.run)",
     replace: '',
     caughtBy: 'once() does not repeat work that succeeded while the event loop was blocked past the lease',
@@ -95,21 +95,21 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
   },
   {
     name: 'answer "ran" without a recorded success',
-    file: 'jobs/calls.ts',
+    file: 'jobs/called-jobs.ts',
     find: 'if (!done?.isNoted) leadership.throwIfLost()',
     replace: '',
     caughtBy: "once() returns 'ran' only after the store has recorded the success",
   },
   {
     name: 'answer "ran" even though the second attempt to record the success failed',
-    file: 'jobs/calls.ts',
+    file: 'jobs/called-jobs.ts',
     find: 'if (!isNoted) leadership.throwIfLost()',
     replace: '',
     caughtBy: "once() returns 'ran' only after the store has recorded the success",
   },
   {
     name: 'do not report a lost run of once whose error no caller gets',
-    file: 'jobs/calls.ts',
+    file: 'jobs/called-jobs.ts',
     find: "course.onLoss === 'throw' || happening.type !== 'ended' || happening.run.result !== 'lost'",
     replace: 'Boolean(happening)',
     caughtBy: 'a lost run of once() is reported to onEvent when no job observer is set',
@@ -130,7 +130,7 @@ export const checkedJobMutants: readonly CheckedJobMutant[] = [
   },
   {
     name: 'campaign for a job after another process became the shared leader',
-    file: 'jobs/scheduled.ts',
+    file: 'jobs/scheduled-jobs.ts',
     find: "gate.signal.addEventListener('abort', end, { once: true })\n    try",
     replace: 'try',
     caughtBy: 'a former shared leader stops campaigning for a job',

@@ -107,7 +107,7 @@ async function endAll(all: readonly ReturnType<typeof start>[]): Promise<void> {
 }
 
 test(
-  'jobs-node-cron: one process does each run that node-cron starts in every process',
+  'jobs-node-cron: one process executes each run, although node-cron starts it in every process',
   unhurried,
   async ({ skip }) => {
     if ('missing' in found) return skip(found.missing)
@@ -120,7 +120,7 @@ test(
 )
 
 test(
-  'jobs-nestjs: one process does each run that @Cron starts in every process, and all end cleanly',
+  'jobs-nestjs: one process executes each run, although @Cron starts it in every process, and all processes exit cleanly',
   unhurried,
   async ({ skip }) => {
     if ('missing' in found) return skip(found.missing)

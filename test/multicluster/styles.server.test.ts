@@ -137,7 +137,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       expect(out).toMatch(/^settings +no problems with the settings of the server$/m)
     })
 
-    test('tenure sidecar answers whether it leads across clusters', async () => {
+    test('tenure sidecar reports whether it leads across clusters', async () => {
       const args = ['sidecar', 'side', '--store', store(), '--listen', '127.0.0.1:0', '--json', '--identity', 'pod']
       const sidecar = tenure(args, { env: env('east') })
       const started = () => linesOf(sidecar.output.error).find(({ url }) => url !== undefined)

@@ -19,7 +19,7 @@ const entryPoints = Object.fromEntries(
 
 /** A text that must occur exactly once in a file, and its replacement. */
 export interface Edit {
-  /** The path below `src` of the package, such as `stores/rules.ts`. */
+  /** The path below `src` of the package, such as `store-kit/rules.ts`. */
   readonly file: string
   readonly find: string
   readonly replace: string

@@ -68,7 +68,7 @@ function describeCluster(database: RunningServer, server: RunningServer): Cluste
   }
 }
 
-/** Returns the API server that is running there and may be shared. */
+/** Returns a handle to a running API server, which other tests may share. */
 export function apiServerAt(
   { directory, url, port }: Pick<ApiServer, 'directory' | 'url' | 'port'>,
   namespace: string,

@@ -1,4 +1,4 @@
-/** Everything in the compose file runs here unchanged, except on loopback and with other ports. */
+/** Runs everything in the compose file unchanged, except that it uses loopback addresses and other ports. */
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

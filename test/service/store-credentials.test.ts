@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { dns, makeAuthority } from '../../packages/service/test/auth/certificates.ts'
+import { dns, makeAuthority } from '../../packages/service/test/auth/certificate-authority.ts'
 import { startTestService, type TestService } from '../../packages/service/test/auth/service.ts'
 import {
   audience,

@@ -25,7 +25,8 @@ import { keySettings, revokeSettings, showSettings, signSettings } from '../src/
 import { watchSettings } from '../src/commands/watch/command.ts'
 
 /**
- * The settings of each command in the document. Those that all commands share are shown once. `serve` has its own page.
+ * The settings of each command in docs/reference/cli.md. Those that all commands share are shown once. `serve` has its
+ * own page.
  */
 export const tables: Readonly<Record<string, SettingsTable>> = {
   run: runSettings,
@@ -58,7 +59,7 @@ export const tables: Readonly<Record<string, SettingsTable>> = {
 
 export const common: SettingsTable = { ...storeSettings, ...serviceSettings }
 
-/** Formats settings as rows of the document's tables. */
+/** Formats settings as rows of the tables in docs/reference/cli.md. */
 export function rowsOf(table: SettingsTable, but: SettingsTable = {}): string[] {
   return Object.entries(table)
     .filter(([key]) => !Object.hasOwn(but, key))

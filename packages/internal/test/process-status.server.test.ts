@@ -28,7 +28,7 @@ describe.runIf(process.platform === 'linux')('processEntry', () => {
     expect(processEntry(pid)).toBeUndefined()
   })
 
-  test.runIf(canHide)('processEntry does not report a process as gone that /proc hides', async () => {
+  test.runIf(canHide)('processEntry does not report a process that /proc hides as gone', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'process-status-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     chmodSync(folder, 0o755)

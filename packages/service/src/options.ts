@@ -142,7 +142,8 @@ function checkPlace({ data, store, advertise, advertiseCaFile, allowNetworkFiles
     const rule = 'must be https://host:port, or http:// with a loopback address.'
     throw wrongOption('advertise', ` is ${JSON.stringify(advertise)}; it `, rule)
   }
-  if (!isPlain && !tls) throw wrongOption('advertise', ' ', 'with https: needs tls, which has the certificate.')
+  if (!isPlain && !tls)
+    throw wrongOption('advertise', ' ', 'with an https: URL requires the option tls, which sets the certificate.')
 }
 
 /** Rejects options that would let unauthorized callers in, and options that could never have an effect. */

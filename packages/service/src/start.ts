@@ -30,7 +30,7 @@ import { Readiness } from './operation/readiness.ts'
 import type { Replicas } from './replication/replica-views.ts'
 import { checkExposure, checkServiceOptions, type ServiceOptions } from './options.ts'
 import { Hub } from './watch/hub.ts'
-import { Presence } from './watch/presence.ts'
+import { WatchPresence } from './watch/presence.ts'
 import { OpenResponses } from './http/watch/open-responses.ts'
 import { version } from './version.ts'
 
@@ -229,7 +229,7 @@ async function openService(
     metrics,
     policy,
     openResponses,
-    presence: new Presence(state, clock),
+    presence: new WatchPresence(state, clock),
     revocations,
     fairQueue,
     // Below this level the framework logs more than is useful.

@@ -6,7 +6,7 @@ import { freePort } from '../../../test/servers/free-port.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from './auth/tokens.ts'
 import { FloodProcess, passed, waitedForCpuMs } from './flood-process.ts'
 
-/** Every attack that `attack.mjs` implements. */
+/** Every attack that `attacker.mjs` implements. */
 export const attacks = [
   'fanout',
   'flapping',
@@ -119,12 +119,12 @@ export async function measure(attack: Attack, options: SceneOptions): Promise<Me
     const [bareUrl] = await bare.until(/http:\S+/)
     const clients = [attacked, ...(quiet ? [quiet] : [])].map(({ url }, index) => {
       const name = `honest-${index}`
-      return run(path('honest.mjs'), url, bareUrl, tokenFor(name, { groups: ['other-*'] }), name)
+      return run(path('honest-client.mjs'), url, bareUrl, tokenFor(name, { groups: ['other-*'] }), name)
     })
     // The honest clients lead before the attack begins.
     await Promise.all(clients.map((client) => client.until(/ready/)))
     const mine = { groups: ['mine-*'], nodePrefix: 'attacker' }
-    const attacker = run(path('attack.mjs'), attack, attacked.url, tokenFor('attacker', mine))
+    const attacker = run(path('attacker.mjs'), attack, attacked.url, tokenFor('attacker', mine))
     await attacker.until(/ready/)
     for (const client of clients) client.child.stdin.write('measure\n')
     const waitedMs = () => services.map(({ process }) => waitedForCpuMs(process.child.pid))

@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../../tenure/test/kubernetes/certificate.ts'
-import { makeAuthority } from './auth/certificates.ts'
+import { makeAuthority } from './auth/certificate-authority.ts'
 import { ask, startTestService } from './auth/service.ts'
 import { audience, ecKeys, issuer, jwkOf } from './auth/tokens.ts'
 

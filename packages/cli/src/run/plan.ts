@@ -66,7 +66,8 @@ function preferenceOf(settings: RunSettings): RunPreference {
   const { eligible, eligibleFile, priority, present, generation, progressFile, progressTimeout } = settings
   const isFollowed = progressFile !== undefined && progressTimeout !== undefined
   const progressTimeoutMs = isFollowed ? progressTimeout : undefined
-  // The variable may be meant for the command, which reads it too.
+  // Without --present, a generation is ignored instead of rejected: the environment variable may be meant for the
+  // command.
   const wanted = { present, generation: present ? generation : undefined }
   return { eligible, eligibleFile, priority, ...wanted, progressFile, progressTimeoutMs }
 }

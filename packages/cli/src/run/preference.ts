@@ -1,4 +1,4 @@
-/** Whether this machine should lead, by a check command or by files. */
+/** Decides whether this machine should lead, by a check command or by files. */
 import { spawn } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { messageOf } from '@tenure/internal/message'
@@ -7,7 +7,7 @@ import { every, setTimer } from '../shared/clock.ts'
 import { withoutSecrets } from './environment.ts'
 import type { Reporter } from './reporter.ts'
 
-/** What was asked for about who should lead. */
+/** The settings that determine whether this machine should lead. */
 export interface RunPreference {
   /** A shell command. This machine may lead while it exits with 0. */
   readonly eligible: string | undefined
@@ -99,8 +99,8 @@ export class Preference {
     if (this.#isClosed) return
     const isEligible = problem === undefined
     if (isEligible !== this.#isEligible || problem !== this.#problem) {
-      if (problem !== undefined) this.#reporter.tell(`not eligible: the check of --eligible ${problem}`)
-      else this.#reporter.reportUnlessQuiet('eligible: the check of --eligible succeeded')
+      if (problem !== undefined) this.#reporter.tell(`not eligible: the --eligible command ${problem}`)
+      else this.#reporter.reportUnlessQuiet('eligible: the --eligible command succeeded')
     }
     this.#isEligible = isEligible
     this.#problem = problem
@@ -109,7 +109,7 @@ export class Preference {
   /** Returns why the check did not succeed. Undefined if it did. */
   #run(command: string): Promise<string | undefined> {
     return new Promise((resolve) => {
-      // Its own process group, so that nothing of a check that takes too long is left behind.
+      // The check has its own process group, so that none of its processes is left behind when it takes too long.
       const child = spawn('/bin/sh', ['-c', command], {
         stdio: ['ignore', 'ignore', 'inherit'],
         detached: true,
@@ -156,7 +156,7 @@ export class Preference {
     } catch (error) {
       const problem = messageOf(error)
       if (problem !== this.#fileProblem)
-        this.#reporter.tell(`the file of --progress-file cannot be read, so it counts as not touched: ${problem}`)
+        this.#reporter.tell(`the --progress-file cannot be read, so it counts as not touched: ${problem}`)
       this.#fileProblem = problem
       return lastMs
     }

@@ -89,7 +89,7 @@ export class SupervisorProcess {
   }
 
   async close(): Promise<void> {
-    // This process ends in order, so the supervisor must not wait for a crash.
+    // This process exits cleanly, so the supervisor must not wait for a crash.
     this.guardPipe.destroy()
     if (this.#process.connected) this.#process.disconnect()
     const cancel = setTimerAfterInput(answerWithinMs, () => this.kill())

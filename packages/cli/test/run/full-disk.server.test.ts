@@ -11,7 +11,7 @@ import { serve } from '../tenure.ts'
 const short = ['--ttl', '1s', '--store-timeout', '1500ms']
 
 describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can be mounted here)'}`, () => {
-  test('a full disk under a folder of leases ends tenure run with 69 and advice', async () => {
+  test('tenure run exits with 69 and advice when the disk of a lease folder is full', async () => {
     const disk = smallDisk()
     const on = scene(`file://${join(disk.directory, 'leases')}`)
     expect(await on.run(['--once', '--', 'true']).ended).toBe(0)

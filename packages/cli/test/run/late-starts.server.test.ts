@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { faultyStart, type FaultyStart } from './faulty-start.ts'
 import { expectNoOverlap, scene, signal, stateOf, type Scene, type Wrapper } from './scene.ts'
 import { serve, temporaryFolder } from '../tenure.ts'
-import { lease, tells } from './stalls.ts'
+import { lease, waitForOutput } from './wait-for-output.ts'
 import { programs } from '../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 
@@ -48,7 +48,7 @@ describeWithPrograms([programs.cc], 'a fleet whose leader was stopped for longer
       const more = (count: number) => vi.waitUntil(() => begun(on).length >= count, { timeout: 20_000 })
       await more(1)
       first.child.kill('SIGCONT')
-      await tells(first, 'second leads')
+      await waitForOutput(first, 'second leads')
       await more(begun(on).length + 2)
       expect(second.isOver() || first.isOver()).toBe(false)
       expect(start.executed()).toEqual([])
@@ -66,11 +66,11 @@ describeWithPrograms([programs.cc], 'an order to start', () => {
     const holder = on.work([...lease, '--identity', 'holder'])
     await on.wrote('begin', 1)
     const first = on.work(lease, [], { env: start.env })
-    await tells(first, 'holder leads')
+    await waitForOutput(first, 'holder leads')
     const supervisor = first.supervisor()
     signal(supervisor, 'SIGSTOP')
     holder.child.kill('SIGTERM')
-    await tells(first, 'in term 2')
+    await waitForOutput(first, 'in term 2')
     // The test cannot observe that the order was sent, so wait long enough.
     await new Promise((resolve) => setTimeout(resolve, 500))
     first.child.kill('SIGSTOP')
@@ -79,7 +79,7 @@ describeWithPrograms([programs.cc], 'an order to start', () => {
     signal(supervisor, 'SIGCONT')
     await new Promise((resolve) => setTimeout(resolve, 500))
     first.child.kill('SIGCONT')
-    await tells(first, 'second leads')
+    await waitForOutput(first, 'second leads')
     expect(start.executed()).toEqual([])
     expect(expectNoOverlap(on.lines())).toEqual([1, 3])
   })

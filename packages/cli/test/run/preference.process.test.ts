@@ -5,7 +5,7 @@ import { scene } from './scene.ts'
 
 const patience = { timeout: 20_000, interval: 20 }
 
-test('tenure run leads only while the file of --eligible-file exists', async () => {
+test('tenure run leads only while the --eligible-file exists', async () => {
   const on = scene()
   const file = join(on.folder, 'may-lead')
   const one = on.work(['--ttl', '2s', '--eligible-file', file])
@@ -27,26 +27,26 @@ test('tenure run leads only while the file of --eligible-file exists', async () 
   expect(on.lines().filter(({ what }) => what === 'begin')).toHaveLength(2)
 })
 
-test('tenure run leads only while the command of --eligible exits with 0, and says why it does not', async () => {
+test('tenure run leads only while the --eligible command exits with 0, and says why it does not lead', async () => {
   const on = scene()
   const file = join(on.folder, 'may-lead')
   const one = on.work(['--ttl', '2s', '--eligible', `test -f '${file}' || exit 3`])
-  await expect.poll(() => one.output.error, patience).toContain('not eligible: the check of --eligible exited with 3')
+  await expect.poll(() => one.output.error, patience).toContain('not eligible: the --eligible command exited with 3')
   expect(on.lines()).toEqual([])
   writeFileSync(file, '')
   await on.wrote('begin')
-  expect(one.output.error).toContain('eligible: the check of --eligible succeeded')
+  expect(one.output.error).toContain('eligible: the --eligible command succeeded')
   one.child.kill('SIGTERM')
   await one.ended
 })
 
-test('a check of --eligible that hangs counts as failed, is killed, and does not delay the exit', async () => {
+test('an --eligible command that hangs counts as failed, is killed, and does not delay the exit', async () => {
   const on = scene()
   const mark = join(on.folder, 'survived')
   const one = on.work(['--ttl', '1s', '--eligible', `sleep 30; touch '${mark}'`])
   await expect
     .poll(() => one.output.error, patience)
-    .toMatch(/not eligible: the check of --eligible did not end within \d+ms/)
+    .toMatch(/not eligible: the --eligible command did not end within \d+ms/)
   one.child.kill('SIGTERM')
   await one.ended
   expect(on.lines()).toEqual([])

@@ -263,7 +263,7 @@ describe('when the command exits', () => {
     expect(new Set(on.lines().map(({ term }) => term))).toEqual(new Set([1]))
   })
 
-  test('with --hold a signal during the restart delay ends tenure with 0', async () => {
+  test('with --hold tenure exits with 0 on a signal during the restart delay', async () => {
     const { child, ended, output } = scene().work(['--restart-delay', '1m', '--hold'], ['--exit', '3'])
     await vi.waitUntil(() => output.error.includes('restarting the command'), { timeout: 20_000 })
     child.kill('SIGTERM')
@@ -410,7 +410,7 @@ describe('a signal to tenure', () => {
     expect(output.error).toContain('got SIGTERM again: killing the command')
   })
 
-  test('SIGTERM ends a standby with 0', async () => {
+  test('a standby exits with 0 on SIGTERM', async () => {
     const { on } = await working()
     const standby = on.work([])
     await vi.waitUntil(() => standby.output.error.includes('waiting'), { timeout: 20_000 })
@@ -443,7 +443,7 @@ describe('a signal to tenure', () => {
   test.each([
     ['SIGTERM', 0],
     ['SIGINT', 130],
-  ] as const)('%s between two scheduled times ends tenure with %d', async (name, code) => {
+  ] as const)('tenure that gets %s between two scheduled times exits with %d', async (name, code) => {
     const { child, ended, output } = scene().work(['--every', '0 0 1 1 *'])
     await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
     child.kill(name)

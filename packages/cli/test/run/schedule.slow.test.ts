@@ -4,7 +4,7 @@ import { Elector } from '../../../tenure/src/engine/elector.ts'
 import { jobStatus } from '../../../tenure/src/jobs/index.ts'
 import { fileStore } from '../../../tenure/src/stores/file/index.ts'
 import { scene, type Scene } from './scene.ts'
-import { begun, expectRuns, expectEachOnce, quick } from './slots.ts'
+import { begun, expectRuns, expectEachOnce, quick } from './scheduled-runs.ts'
 
 /** Leaves a text in the record, as a leader would. */
 async function checkpoint(on: Scene, text: string): Promise<void> {

@@ -52,7 +52,7 @@ describe.runIf(process.platform === 'linux')('a session', () => {
     await vi.waitUntil(() => isGone(session), { timeout: 10_000, interval: 10 })
   })
 
-  test('a session counts as running while a grandchild runs whose ancestors have exited', async () => {
+  test('a session counts as running while it has a grandchild whose ancestors have exited', async () => {
     for (let round = 0; round < 5; round++) {
       const session = await forked('$SIG{TERM} = "IGNORE"; exit if fork; exit if fork; sleep 60')
       expect(isGone(session), `round ${round}`).toBe(false)

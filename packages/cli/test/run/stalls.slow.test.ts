@@ -2,10 +2,10 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { startProxy } from '../../../../test/servers/proxy.ts'
 import { childrenOf, runs, scene, signal } from './scene.ts'
 import { serve, temporaryFolder } from '../tenure.ts'
-import { lease, tells } from './stalls.ts'
+import { lease, waitForOutput } from './wait-for-output.ts'
 
 test.each(['tenure', 'its supervisor'] as const)(
-  'the first process that continues after both were stopped for longer than the lease kills the command, even if it reads a late answer: %s',
+  '%s kills the command when it continues after a stop of both processes for longer than the lease, even if it reads a late answer',
   async (who) => {
     const served = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(served.url).port))
@@ -19,7 +19,7 @@ test.each(['tenure', 'its supervisor'] as const)(
     const both = { tenure: first.child.pid ?? 0, 'its supervisor': first.supervisor() }
     for (const each of Object.values(both)) signal(each, 'SIGSTOP')
     const second = on.run([...lease, '--', 'sleep', '1000'])
-    await tells(second, 'in term 2')
+    await waitForOutput(second, 'in term 2')
     expect(runs(pid)).toBe(true)
     proxy.set('pass')
     signal(both[who], 'SIGCONT')

@@ -60,7 +60,7 @@ describe('when a store counts as unusable', () => {
     expect(told).toEqual(['The store can be read, but no write has succeeded for 30s. EACCES'])
   })
 
-  test('a store that was writable becomes unusable when it can only be read for the timeout', async () => {
+  test('a store that was writable becomes unusable when only reads have succeeded for the timeout', async () => {
     const { told, fails, answers, readable } = watched()
     answers('acquire')
     vi.advanceTimersByTime(10 * timeoutMs)

@@ -81,7 +81,7 @@ function reason(): string {
   return noOtherUser === undefined ? '' : ` (skipped: ${noOtherUser})`
 }
 
-test('a read-only token ends tenure run with 69 at once, with and without a leader', async () => {
+test('tenure run with a read-only token exits with 69 at once, with and without a leader', async () => {
   const folder = temporaryFolder()
   const { publicKey, privateKey } = ecKeys()
   writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(publicKey)))

@@ -63,7 +63,7 @@ describe('text from others does not control the terminal', () => {
   })
 })
 
-describe('malformed answers end a command with 69', () => {
+describe('a command exits with 69 after a malformed answer', () => {
   test('tenure groups exits with 69 when the service repeats a page', async () => {
     const url = await strange((_, answer) => answer({ groups: [], next: 'again' }))
     const { code, error } = await run(['groups', '--url', url, '--json'])

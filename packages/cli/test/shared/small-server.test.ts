@@ -21,18 +21,18 @@ async function small(address: string) {
 
 async function page(token: string) {
   const store = memoryStore()
-  const sightings = new Observations({ store, timeoutMs: 1_000, onError: () => {}, onAnswer: () => {} })
+  const observations = new Observations({ store, timeoutMs: 1_000, onError: () => {}, onAnswer: () => {} })
   const answers = new StoreAnswers({
     store,
     list: async () => ({ records: [] }),
-    sightings,
+    observations,
     timeoutMs: 1_000,
     kind: 'memory',
   })
   const server = await PageServer.listen({ listen: { host: '127.0.0.1', port: 0 }, token, answers })
   onTestFinished(async () => {
     await server.close()
-    sightings.close()
+    observations.close()
   })
   return server
 }

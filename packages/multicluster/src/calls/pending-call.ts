@@ -6,7 +6,7 @@ export interface PendingRequest {
   readonly seenAtMs: number
   /** The time after which nobody waits for the answer. */
   readonly endsAtMs: number
-  /** How long a relay that does not answer first waits for the relay that does. */
+  /** How long a relay other than the primary one waits for the primary relay to answer. */
   readonly waitMs: number
   tries: number
   tryAtMs: number
@@ -20,8 +20,8 @@ const longestPauseMs = 5_000
 const longestTryMs = 10_000
 
 /**
- * How long a relay waits for the relay that answers first. It is short enough that a leader keeps its lease if that
- * relay dies.
+ * How long the other relays wait for the primary relay to answer. It is short enough that a leader keeps its lease if
+ * the primary relay dies.
  */
 export function standbyDelayMs(leaseDurationMs: number | undefined): number {
   return Math.min(longestWaitMs, (leaseDurationMs ?? Infinity) / 10)
@@ -40,7 +40,7 @@ export function newPendingCall(nowMs: number, lastsMs: number, leaseDurationMs: 
   }
 }
 
-/** Returns when the call is due, which depends on whether this relay answers first. */
+/** Returns when the call is due, which depends on whether this relay is the primary one. */
 export function dueMs({ seenAtMs, waitMs, tryAtMs }: PendingRequest, isFirst: boolean): number {
   return Math.max(tryAtMs, isFirst ? seenAtMs : seenAtMs + waitMs)
 }

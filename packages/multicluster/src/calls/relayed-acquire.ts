@@ -7,7 +7,7 @@ import { expiredVersionOf, leftMs, observeRecord, type ObservedVersions } from '
 import type { GlobalAnswer } from './global-call.ts'
 
 /** Returns the claim with the version that this relay has watched expire, if there is one. */
-export function passedOn(seen: ObservedVersions, claim: AcquireClaim, nowMs: number): AcquireClaim {
+export function relayedClaim(seen: ObservedVersions, claim: AcquireClaim, nowMs: number): AcquireClaim {
   const watched = expiredVersionOf(seen, nowMs)
   return watched === undefined ? claim : { ...claim, expiredVersion: watched }
 }

@@ -50,7 +50,7 @@ export class VersionObserver {
   }
 
   /** Whether the current version has expired by this relay's observation and still exists. */
-  get hasRunOut(): boolean {
+  get hasExpired(): boolean {
     const { view } = this.seen
     return view !== undefined && this.#goneVersion === versionOf(view)
   }
@@ -140,7 +140,7 @@ export class VersionObserver {
     const endMs = view ? expiresAtMs(view) : Infinity
     const holdsMs = view?.holdsForMs ?? leaseMs
     // Read slightly later than the expiry, because waiting candidates ask at that moment.
-    const isOpen = view?.record && !view.record.released && !this.hasRunOut
+    const isOpen = view?.record && !view.record.released && !this.hasExpired
     const endDueMs = isOpen ? endMs + Math.min(1_000, holdsMs / 10) : Infinity
     const isTold = this.#watch !== undefined || !isFollowed
     const paceMs = Math.max(shortestPaceMs, holdsMs / 5)

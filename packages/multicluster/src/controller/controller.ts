@@ -28,7 +28,8 @@ export interface ControllerOptions {
    */
   readonly identity?: string | undefined
   /**
-   * The namespace of the Lease that decides which controller answers first. Default: POD_NAMESPACE, or else `default`.
+   * The namespace of the Lease that elects the primary controller, which answers first. Default: POD_NAMESPACE, or else
+   * `default`.
    */
   readonly leaseNamespace?: string | undefined
   /** Receives reports. */

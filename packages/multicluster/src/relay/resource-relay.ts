@@ -20,7 +20,7 @@ import { callGlobal, isDefinite, isGivenUp, type GlobalAnswer } from '../calls/g
 import { Heartbeats, type TrackedHeartbeat } from './spec-only-heartbeats.ts'
 import { leadershipChange } from '../status/leadership-change.ts'
 import { globalElectionOf } from '../calls/global-names.ts'
-import { askedAgain, passedOn, retryAfterMs, shownBy } from '../calls/relayed-acquire.ts'
+import { askedAgain, relayedClaim, retryAfterMs, shownBy } from '../calls/relayed-acquire.ts'
 import { TrackedRequests, type TrackedRequest } from './tracked-requests.ts'
 import { report, type SharedRelay } from '../calls/relay-context.ts'
 import { VersionObserver } from '../calls/version-observer.ts'
@@ -32,8 +32,8 @@ const aliveLeases = 4
 const usualLeaseMs = 15_000
 const writeMs = 5_000
 /**
- * If the controller that answers first disappears, another one takes its place after this time, which is the duration
- * of its Lease.
+ * If the primary controller disappears, another one takes its place after this time, which is the duration of its
+ * Lease.
  */
 const standInMs = 15_000
 /**
@@ -49,7 +49,7 @@ export class ResourceRelay {
   readonly #election: string
   readonly #requests = new TrackedRequests()
   readonly #heartbeats = new Heartbeats()
-  readonly #sighting: VersionObserver
+  readonly #versions: VersionObserver
   readonly #writer: StatusWriter
   #resource: MultiClusterLease | undefined
   #askedAtMs: number
@@ -61,7 +61,7 @@ export class ResourceRelay {
   #quietSinceMs: number | undefined
   /** Whether something has happened during the write that is in flight. */
   #isChanged = false
-  /** Until this time, this relay answers at once, although another one answers first. */
+  /** Until this time, this relay does not wait for the primary relay to answer first. */
   #standsInUntilMs = -Infinity
   #timer: Timer | undefined
   #timerAtMs = Infinity
@@ -73,7 +73,7 @@ export class ResourceRelay {
     this.#election = globalElectionOf(resource)
     this.#askedAtMs = shared.clock.monotonicMs()
     const { namespace, name } = resource
-    this.#sighting = new VersionObserver(shared, { namespace, name, election: this.#election }, () => this.#advance())
+    this.#versions = new VersionObserver(shared, { namespace, name, election: this.#election }, () => this.#advance())
     this.#writer = new StatusWriter(shared, {
       current: () => this.#resource,
       judge: (current) => this.#judge(current),
@@ -114,8 +114,8 @@ export class ResourceRelay {
     const { record, term, leaseDurationSeconds = 0 } = resource.status
     // Another relay of this cluster has written this status.
     if (record) {
-      if (!this.#sighting.isKnown(record, term)) this.#sighting.noteEvent(globalRecord(record, place), term)
-    } else if (term !== undefined) this.#sighting.noteDeleted(term, leaseDurationSeconds * 1_000)
+      if (!this.#versions.isKnown(record, term)) this.#versions.noteEvent(globalRecord(record, place), term)
+    } else if (term !== undefined) this.#versions.noteDeleted(term, leaseDurationSeconds * 1_000)
     const { isAsked, isNeglected, isAnsweredElsewhere } = this.#requests.update(resource, place, nowMs)
     if (isNeglected) this.#standIn(nowMs)
     if (isAnsweredElsewhere) this.#standsInUntilMs = -Infinity
@@ -137,7 +137,7 @@ export class ResourceRelay {
   stop(): void {
     this.#stopped = true
     this.#forget()
-    this.#sighting.stop()
+    this.#versions.stop()
     this.#writer.stop()
     this.#timer?.cancel()
     this.#resource = undefined
@@ -194,7 +194,7 @@ export class ResourceRelay {
     const aliveUntilMs = this.#askedAtMs + aliveLeases * this.#leaseMs()
     if (nowMs >= aliveUntilMs) this.#knowsCandidates = true
     else wakeMs = Math.min(wakeMs, aliveUntilMs)
-    wakeMs = Math.min(wakeMs, this.#sighting.advance(nowMs < aliveUntilMs ? this.#leaseMs() : undefined))
+    wakeMs = Math.min(wakeMs, this.#versions.advance(nowMs < aliveUntilMs ? this.#leaseMs() : undefined))
     return Math.min(wakeMs, this.#writeIfDue(nowMs))
   }
 
@@ -241,8 +241,8 @@ export class ResourceRelay {
   }
 
   /**
-   * Makes this relay answer at once for a while, because the relay that answers first left a candidate waiting. A
-   * leader cannot afford to wait for that relay again at every try.
+   * Makes this relay answer at once for a while, because the primary relay left a candidate waiting. A leader cannot
+   * afford to wait for the primary relay again at every try.
    */
   #standIn(nowMs: number): void {
     if (!this.#answersAtOnce(nowMs)) this.#standsInUntilMs = nowMs + standInMs
@@ -273,7 +273,7 @@ export class ResourceRelay {
     if (call.verb !== 'acquire' || this.#shared.store.expiry === 'own-clock') {
       return this.#call(call, tracked, leaseDurationMs)
     }
-    const claim = passedOn(this.#sighting.seen, call.claim, this.#shared.clock.monotonicMs())
+    const claim = relayedClaim(this.#versions.seen, call.claim, this.#shared.clock.monotonicMs())
     const answer = await this.#call({ ...call, claim }, tracked, leaseDurationMs)
     const again = answer.outcome && askedAgain(call.claim, claim, answer.outcome)
     return again ? this.#call({ ...call, claim: again }, tracked, leaseDurationMs) : answer
@@ -281,11 +281,11 @@ export class ResourceRelay {
 
   #retryAfterMs(outcome: Outcome): number | undefined {
     if (this.#shared.store.expiry === 'own-clock') return outcome.ok ? undefined : outcome.retryAfterMs
-    return retryAfterMs(this.#sighting.seen, outcome, this.#shared.clock.monotonicMs())
+    return retryAfterMs(this.#versions.seen, outcome, this.#shared.clock.monotonicMs())
   }
 
   #now(): ServingMoment {
-    return new Moment(this.#sighting.seen, this.#shared.clock)
+    return new RelayMoment(this.#versions.seen, this.#shared.clock)
   }
 
   async #serve(tracked: TrackedHeartbeat): Promise<void> {
@@ -318,7 +318,7 @@ export class ResourceRelay {
       timeoutMs,
     })
     const { record, ...more } = shownBy(answer, leaseMs)
-    this.#sighting.noteAnswer(record, more)
+    this.#versions.noteAnswer(record, more)
     this.#answered = true
     this.#failures = 0
     return answer
@@ -332,9 +332,9 @@ export class ResourceRelay {
   }
 
   /**
-   * Writes the status if it is due. For a while, a status that answers no candidate is left to the relay that answers
-   * first. Such a status also waits for answers that are in flight: a watch often shows a new leader before the acquire
-   * is answered, and the answer would then have to wait for that write.
+   * Writes the status if it is due. For a while, a status that answers no candidate is left to the primary relay. Such
+   * a status also waits for answers that are in flight: a watch often shows a new leader before the acquire is
+   * answered, and the answer would then have to wait for that write.
    */
   #writeIfDue(nowMs: number): number {
     this.#isChanged = this.#writer.isBusy
@@ -369,15 +369,15 @@ export class ResourceRelay {
     const isOfRequests = this.#requests.candidates.length > 0 || !hasOwnHeartbeat(resource.spec)
     const hasRequests = isOfRequests && this.#requests.live.length > 0
     const heard = this.#heartbeats.heard(this.#now())
-    const { view } = this.#sighting.seen
+    const { view } = this.#versions.seen
     const knowledge: RelayState = {
       cluster,
       answers: this.#requests.answers,
       record: view && (view.record ?? null),
-      hasRunOut: this.#sighting.hasRunOut,
+      hasExpired: this.#versions.hasExpired,
       silent: this.#requests.silent,
       heard,
-      candidates: hasRequests ? 'requests' : heard ? 'document' : 'none',
+      candidates: hasRequests ? 'requests' : heard ? 'spec-only' : 'none',
       isMixed: this.#isMixed(nowMs),
       assessments: this.#assessments(nowMs),
       wallMs: clock.wallMs(),
@@ -419,7 +419,7 @@ export class ResourceRelay {
 }
 
 /** The present. */
-class Moment implements ServingMoment {
+class RelayMoment implements ServingMoment {
   readonly seen: ObservedVersions
   readonly nowMs: number
   readonly #clock: Clock

@@ -190,8 +190,8 @@ function isOpen(
   place: CandidatePlace,
   { seen, nowMs }: ServingMoment,
 ): boolean {
-  const hasRunOut = !place.ownClock && expiredVersionOf(seen, nowMs) === record.version
-  return record.released || hasRunOut || isTheirs(record, heartbeat, place, seen)
+  const hasExpired = !place.ownClock && expiredVersionOf(seen, nowMs) === record.version
+  return record.released || hasExpired || isTheirs(record, heartbeat, place, seen)
 }
 
 /**

@@ -22,7 +22,7 @@ export interface RelayState {
   /** The global record as last observed. Null if it was observed to be missing. */
   readonly record: LeaseRecord | null | undefined
   /** Whether the record expired by this relay's observation and a later read still found it. */
-  readonly hasRunOut: boolean
+  readonly hasExpired: boolean
   /** Keys whose request has not changed for a long time. */
   readonly silent: ReadonlySet<string>
   /** The heartbeat of a spec-only candidate that a global call has answered. */
@@ -31,7 +31,7 @@ export interface RelayState {
    * The kind of candidates that use the resource. `requests` if both kinds do, because spec-only candidates are not
    * served in that case.
    */
-  readonly candidates: 'requests' | 'document' | 'none'
+  readonly candidates: 'requests' | 'spec-only' | 'none'
   /** Whether the heartbeat belongs to a candidate without requests. */
   readonly isMixed: boolean
   readonly assessments: Assessments
@@ -70,8 +70,8 @@ export function statusPatchFor(resource: MultiClusterLease, knowledge: RelayStat
 }
 
 /**
- * The changes of the answers. Only answers to current requests are added, matched by their id. Answers of keys that are
- * gone or stale are removed.
+ * Returns the changes to the answers. It adds only answers to current requests, matched by id, and removes answers
+ * whose keys are gone or silent.
  */
 function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: RelayState): StatusPatch['answers'] {
   // No prototype, because a candidate may choose a key such as "constructor".
@@ -103,13 +103,13 @@ type LeaderFields = Pick<
  * releases do. A renewal is included when an answer is written anyway.
  */
 function shownAfter(status: MultiClusterLeaseStatus, knowledge: RelayState, isWritten: boolean): LeaderFields {
-  const { cluster, hasRunOut } = knowledge
+  const { cluster, hasExpired } = knowledge
   if (knowledge.record === null) return status.record ? deletedRecord : {}
   if (!knowledge.record || isBefore(knowledge.record, status)) return {}
   const record = relayedRecord(knowledge.record, cluster)
   const old = status.record
   // Another relay may have observed this version for longer. Once it has expired for one relay, it has expired.
-  const isOver = record.released || hasRunOut || (status.leader === '' && old?.version === record.version)
+  const isOver = record.released || hasExpired || (status.leader === '' && old?.version === record.version)
   const leader = isOver ? '' : record.holder
   const isNews = status.term !== record.term || status.leader !== leader || old?.released !== record.released
   const isOwn = record.cluster === cluster || isWritten

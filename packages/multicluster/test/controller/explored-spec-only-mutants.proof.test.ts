@@ -1,21 +1,21 @@
 import { expect, test } from 'vitest'
-import { expectDocumentExplorationFinds } from '../simulation/document/find-mutant.ts'
-import { exploreDocument } from '../simulation/document/index.ts'
-import { documentMutants, documentMutantStates } from '../simulation/document/mutants.ts'
+import { expectSpecOnlyExplorationFinds } from '../simulation/spec-only/find-mutant.ts'
+import { exploreSpecOnly } from '../simulation/spec-only/index.ts'
+import { specOnlyMutants, specOnlyMutantStates } from '../simulation/spec-only/mutants.ts'
 
-test.each(documentMutants)(
+test.each(specOnlyMutants)(
   'the model checker detects a relay that would $name',
   { timeout: 600_000 },
-  expectDocumentExplorationFinds,
+  expectSpecOnlyExplorationFinds,
 )
 
-const circumstances = [...new Set(documentMutants.map((mutant) => JSON.stringify(mutant.in)))]
+const circumstances = [...new Set(specOnlyMutants.map((mutant) => JSON.stringify(mutant.in)))]
 
 test.each(circumstances)(
   'the model checker finds no violation in the real relay for spec-only candidates with the options %s',
   { timeout: 600_000 },
   async (options) => {
-    const { violation, story } = await exploreDocument({ ...JSON.parse(options), states: documentMutantStates })
+    const { violation, story } = await exploreSpecOnly({ ...JSON.parse(options), states: specOnlyMutantStates })
     expect(violation?.what, story.join('\n')).toBeUndefined()
   },
 )

@@ -1,18 +1,18 @@
 import { test } from 'vitest'
-import { documentExplorations, expectDocumentCovered } from '../simulation/document/explorations.ts'
-import { expectDocumentExplorationFinds } from '../simulation/document/find-mutant.ts'
-import { documentMutants } from '../simulation/document/mutants.ts'
+import { specOnlyExplorations, expectSpecOnlyCovered } from '../simulation/spec-only/explorations.ts'
+import { expectSpecOnlyExplorationFinds } from '../simulation/spec-only/find-mutant.ts'
+import { specOnlyMutants } from '../simulation/spec-only/mutants.ts'
 
-const own = documentExplorations.filter(({ by }) => by === 'npm test')
+const own = specOnlyExplorations.filter(({ by }) => by === 'npm test')
 
 test.each(own)(
   'the model checker finds no violation for spec-only candidates in: $name',
   { timeout: 300_000 },
-  expectDocumentCovered,
+  expectSpecOnlyCovered,
 )
 
-test.each(documentMutants.slice(0, 2))(
+test.each(specOnlyMutants.slice(0, 2))(
   'the model checker detects a relay that would $name',
   { timeout: 300_000 },
-  expectDocumentExplorationFinds,
+  expectSpecOnlyExplorationFinds,
 )

@@ -189,7 +189,7 @@ test('a condition has a reason that the API server accepts when the code of the 
   expect(condition?.reason).toMatch(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
 })
 
-test('a relay gives up a hanging call and repeats it, however long the candidate would wait', async () => {
+test('a relay abandons a hanging call and repeats it, however long the candidate would wait', async () => {
   const clock = fakeClock()
   const { store } = quietStore(clock)
   let calls = 0

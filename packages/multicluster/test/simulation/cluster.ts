@@ -10,7 +10,7 @@ import { Candidate } from '../../../testing/src/simulation/candidate.ts'
 import { type Link, LinkServer } from '../../../testing/src/simulation/link.ts'
 import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import { Relay } from '../../src/relay/relay.ts'
-import { DocumentCandidate } from './document-candidate.ts'
+import { SpecOnlyCandidate } from './spec-only-candidate.ts'
 import { linkResources } from './link-resources.ts'
 import { newLink, newMachine, type Global, type Scene } from './scene.ts'
 
@@ -32,7 +32,7 @@ export interface ClusterPlan {
   readonly relays: number
   /** Whether every relay believes that it is the primary. */
   readonly isContested: boolean
-  readonly kind: 'engine' | 'document'
+  readonly kind: 'engine' | 'spec-only'
 }
 
 /** One cluster: an API server, relays, and candidates. Pods have the same names in all clusters. */
@@ -40,7 +40,7 @@ export class Cluster {
   readonly name: string
   readonly api: LinkServer
   readonly resources: MemoryResources
-  candidates: (Candidate | DocumentCandidate)[] = []
+  candidates: (Candidate | SpecOnlyCandidate)[] = []
   relays: RelayProcess[] = []
   readonly #scene: Scene
   readonly #global: Global
@@ -92,18 +92,18 @@ export class Cluster {
   }
 
   /** Replaces a dead or stopped process with a new one of the same name. */
-  replace(old: Candidate | DocumentCandidate): void {
+  replace(old: Candidate | SpecOnlyCandidate): void {
     if (!this.candidates.includes(old)) return
     this.remove(old)
     if (!this.#superfluous.has(old)) this.#add(old.name)
   }
 
-  remove(old: Candidate | DocumentCandidate): void {
+  remove(old: Candidate | SpecOnlyCandidate): void {
     this.candidates = this.candidates.filter((candidate) => candidate !== old)
   }
 
   /** Starts another process of the same name because the first was considered dead. The first may still be running. */
-  addNamesake(old: Candidate | DocumentCandidate): void {
+  addNamesake(old: Candidate | SpecOnlyCandidate): void {
     if (this.#superfluous.has(old)) return
     this.#superfluous.add(old)
     this.#add(old.name)
@@ -168,9 +168,9 @@ export class Cluster {
     const link = newLink(scene, machine, this.api)
     const resources = linkResources(link, this.resources)
     const label = `${this.name}/${name}`
-    if (this.#plan.kind === 'document') {
+    if (this.#plan.kind === 'spec-only') {
       const key = { namespace, name: election }
-      const candidate = new DocumentCandidate({ name, label, scene, machine, link, resources, key })
+      const candidate = new SpecOnlyCandidate({ name, label, scene, machine, link, resources, key })
       this.candidates.push(candidate)
       candidate.start()
       return

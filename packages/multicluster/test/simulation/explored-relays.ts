@@ -14,7 +14,7 @@ import { setupOf, type ExploreOptions } from '../../../testing/src/simulation/ex
 import type { RelayModel } from '../../../testing/src/simulation/explore/relay-model.ts'
 import { exploreSetup, retraceSetup, type ExploreReport } from '../../../testing/src/simulation/explore/run.ts'
 import { leaseDurationMs, type Fault, type Setup } from '../../../testing/src/simulation/explore/model-state.ts'
-import { afterDeletion, askedAgain, passedOn, retryAfterMs, shownBy } from '../../src/calls/relayed-acquire.ts'
+import { afterDeletion, askedAgain, relayedClaim, retryAfterMs, shownBy } from '../../src/calls/relayed-acquire.ts'
 
 /** The parameters of an exploration. By default, each elector has its own cluster. */
 export interface ExploredRelays extends Omit<ExploreOptions, 'faults' | 'watch' | 'expiry'> {
@@ -72,7 +72,7 @@ function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRela
     relaysOf: of,
     watch: relaysWatch,
     blank: nothingObserved,
-    passOn: (seen, claim) => passedOn(seen, claim, 0),
+    passOn: (seen, claim) => relayedClaim(seen, claim, 0),
     again: (asked, passed, outcome) => askedAgain(asked, passed, outcome),
     take(seen, { outcome, record: found }) {
       const { record, absentForMs, highestTerm } = shownBy(outcome ? { outcome } : { found }, leaseDurationMs)

@@ -2,7 +2,7 @@ import type { Candidate } from '../../../testing/src/simulation/candidate.ts'
 import type { NetworkCondition } from '../../../testing/src/simulation/link.ts'
 import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import type { Cluster, RelayProcess } from './cluster.ts'
-import { DocumentCandidate } from './document-candidate.ts'
+import { SpecOnlyCandidate } from './spec-only-candidate.ts'
 import type { Global, Scene } from './scene.ts'
 
 export const faultKinds = [
@@ -112,7 +112,7 @@ export class Faults {
     if (cluster.candidates.length === 0) return
     const leaders = cluster.candidates.filter((candidate) => candidate.believes())
     const candidate = random.pick(leaders.length > 0 && random.chance(0.7) ? leaders : cluster.candidates)
-    const isDocument = candidate instanceof DocumentCandidate
+    const isSpecOnly = candidate instanceof SpecOnlyCandidate
     switch (kind) {
       case 'candidate-crash':
         return this.#crash(cluster, candidate, forMs)
@@ -121,13 +121,13 @@ export class Faults {
         return this.#crash(cluster, candidate, 12 * leaseDurationMs)
       case 'candidate-pause':
         // client-go does not check a clock when it is asked whether it leads, so no store can prevent an overlap here.
-        return isDocument ? undefined : this.#stand(candidate.machine, forMs)
+        return isSpecOnly ? undefined : this.#stand(candidate.machine, forMs)
       case 'candidate-sleep':
-        return isDocument ? undefined : this.#stand(candidate.machine, forMs, 'sleep')
+        return isSpecOnly ? undefined : this.#stand(candidate.machine, forMs, 'sleep')
       case 'candidate-stop':
         if (candidate.machine.state === 'dead') return
         void candidate.stop()
-        if (isDocument) world.after(forMs, () => cluster.replace(candidate))
+        if (isSpecOnly) world.after(forMs, () => cluster.replace(candidate))
         return
       case 'candidate-cut-off':
         return this.#storm([candidate.link], forMs, random.pick([cut, { cutDown: true }, { cutUp: true }]))
@@ -139,7 +139,7 @@ export class Faults {
       case 'namesake':
         // An operator considers the pod dead, removes its resource, and starts another pod of the same name. The first
         // may still lead.
-        if (!isDocument) return
+        if (!isSpecOnly) return
         this.#storm([candidate.link], 2 * leaseDurationMs, cut)
         cluster.deleteResource()
         cluster.addNamesake(candidate)

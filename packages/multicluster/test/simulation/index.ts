@@ -4,7 +4,7 @@ import { Random } from '../../../testing/src/simulation/random.ts'
 import { Timeline } from '../../../testing/src/simulation/timeline.ts'
 import { World } from '../../../testing/src/simulation/world.ts'
 import { Cluster } from './cluster.ts'
-import { DocumentCandidate } from './document-candidate.ts'
+import { SpecOnlyCandidate } from './spec-only-candidate.ts'
 import { faultKinds, Faults, type FaultCounts, type FaultKind } from './faults.ts'
 import { globalStores, newGlobal, type GlobalStore, type Scene } from './scene.ts'
 
@@ -20,14 +20,14 @@ export interface ClustersOptions {
   readonly faults?: readonly FaultKind[]
   readonly faultEveryMs?: number
   /** The probability that the candidates of a cluster are spec-only. */
-  readonly document?: number
+  readonly specOnly?: number
   readonly replays?: boolean
 }
 
 export interface ClustersReport {
   readonly ok: boolean
   readonly violations: readonly string[]
-  readonly counts: Counts & { readonly clusters: number; readonly documentElections: number }
+  readonly counts: Counts & { readonly clusters: number; readonly specOnlyElections: number }
   readonly faults: FaultCounts
   toString(): string
 }
@@ -61,14 +61,14 @@ export async function simulateClusters(options: ClustersOptions): Promise<Cluste
   }
   const global = newGlobal(scene, options.store ?? random.pick(globalStores))
   const count = options.clusters ?? 2 + Math.floor(random.next() * 4)
-  const documentChance = options.document ?? random.pick([0, 0, 0.5, 1])
+  const specOnlyChance = options.specOnly ?? random.pick([0, 0, 0.5, 1])
   for (let index = 0; index < count; index += 1) {
     const plan = {
       name: `cluster-${index}`,
       candidates: options.candidates ?? 1 + Math.floor(random.next() * 2),
       relays: options.relays ?? 1 + Math.floor(random.next() * 2),
       isContested: random.chance(0.3),
-      kind: random.chance(documentChance) ? ('document' as const) : ('engine' as const),
+      kind: random.chance(specOnlyChance) ? ('spec-only' as const) : ('engine' as const),
     }
     clusters.push(new Cluster(scene, global, plan))
   }
@@ -88,9 +88,9 @@ export async function simulateClusters(options: ClustersOptions): Promise<Cluste
     return checker.violations.length === 0
   })
   faults.stop()
-  const documents = scene.participants().filter((one) => one instanceof DocumentCandidate)
-  const documentElections = documents.reduce((sum, { elected }) => sum + elected, 0)
-  return report(seed, checker, timeline, faults.counts, { clusters: count, documentElections })
+  const specOnly = scene.participants().filter((one) => one instanceof SpecOnlyCandidate)
+  const specOnlyElections = specOnly.reduce((sum, { elected }) => sum + elected, 0)
+  return report(seed, checker, timeline, faults.counts, { clusters: count, specOnlyElections })
 }
 
 function report(
@@ -98,7 +98,7 @@ function report(
   { violations, counts }: Checker,
   timeline: Timeline,
   faults: FaultCounts,
-  more: { clusters: number; documentElections: number },
+  more: { clusters: number; specOnlyElections: number },
 ): ClustersReport {
   return {
     ok: violations.length === 0,

@@ -12,7 +12,7 @@ export interface CheckedMutant extends Mutation {
 }
 
 const relay = { package: 'multicluster' as const }
-const documentOnly = { document: 1, candidates: 1 }
+const onlySpecOnly = { specOnly: 1, candidates: 1 }
 /** Faults are rare enough that a candidate must lead again after each one. */
 const rareDeaths = { faults: ['candidate-gone'], faultEveryMs: 200_000, minutes: 30, clusters: 4 } as const
 
@@ -22,7 +22,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
     name: 'confirm a renewal before the call to the global store is answered',
     file: 'relay/resource-relay.ts',
     find: '      const answer = await this.#ask(request, tracked)\n',
-    replace: `      const known = this.#sighting.seen.view?.record
+    replace: `      const known = this.#versions.seen.view?.record
       const asked = this.#ask(request, tracked)
       asked.catch(() => undefined)
       const isKnown = request.call.verb === 'renew' && known?.attempt === request.call.claim.attempt
@@ -30,21 +30,21 @@ export const clustersMutants: readonly ClustersMutant[] = [
         ? { outcome: { ok: true, record: known, validForMs: known.leaseDurationMs } }
         : await asked
 `,
-    in: { document: 0, faults: ['relay-cut-from-global', 'global-fails'] },
+    in: { specOnly: 0, faults: ['relay-cut-from-global', 'global-fails'] },
   },
   {
     name: 'accept an answer with another request id',
     file: 'multicluster/relayed-call.ts',
     find: 'if (answer?.id === id) this.#take?.(answer)',
     replace: 'void id\n    if (answer) this.#take?.(answer)',
-    in: { document: 0 },
+    in: { specOnly: 0 },
   },
   {
     name: 'count the lease from the confirmation instead of the request',
     file: 'engine/election.ts',
     find: 'sentAtMs: flight.sentAtMs,',
     replace: 'sentAtMs: heldNow(s),',
-    in: { document: 0, store: 'swap-watched', faults: ['candidate-fading'] },
+    in: { specOnly: 0, store: 'swap-watched', faults: ['candidate-fading'] },
   },
   {
     ...relay,
@@ -52,7 +52,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
     file: 'relay/spec-only-candidate.ts',
     find: 'const leaseDurationMs = 2 * heartbeat.leaseDurationMs',
     replace: 'const leaseDurationMs = heartbeat.leaseDurationMs',
-    in: { ...documentOnly, store: 'swap-watched', faults: ['candidate-fading'] },
+    in: { ...onlySpecOnly, store: 'swap-watched', faults: ['candidate-fading'] },
   },
   {
     ...relay,
@@ -67,7 +67,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
         replace: '  const isOthers = !outcome.ok && passed === undefined',
       },
     ],
-    in: { document: 0, store: 'swap-watched', ...rareDeaths, clusters: 2, candidates: 2, relays: 1 },
+    in: { specOnly: 0, store: 'swap-watched', ...rareDeaths, clusters: 2, candidates: 2, relays: 1 },
   },
   {
     ...relay,
@@ -80,14 +80,14 @@ export const clustersMutants: readonly ClustersMutant[] = [
         this.current = { ...current, state: 'open', tryAtMs: nowMs + leaseDurationMs / 3, endsAtMs: nowMs + leaseDurationMs }
       }
 `,
-    in: { ...documentOnly, ...rareDeaths },
+    in: { ...onlySpecOnly, ...rareDeaths },
   },
   {
     name: 'start the observation before the version was observed',
     file: 'engine/observed-expiry.ts',
     find: 'const sight = before ?? { key, atMs: nowMs }',
     replace: 'const sight = before ?? { key, atMs: view?.seenAtMs ?? nowMs }',
-    in: { document: 0, store: 'swap-watched' },
+    in: { specOnly: 0, store: 'swap-watched' },
   },
   {
     ...relay,
@@ -104,7 +104,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
         replace: 'void term, isConfirmed\n  return heard',
       },
     ],
-    in: documentOnly,
+    in: onlySpecOnly,
   },
   {
     ...relay,
@@ -112,7 +112,7 @@ export const clustersMutants: readonly ClustersMutant[] = [
     file: 'relay/spec-only-candidate.ts',
     find: 'return attempt.startsWith(`document:${uid}:`) && isHeldIn(cluster, holder)',
     replace: 'void attempt, uid\n  return isHeldIn(cluster, holder)',
-    in: { ...documentOnly, faults: ['namesake'] },
+    in: { ...onlySpecOnly, faults: ['namesake'] },
   },
   {
     ...relay,

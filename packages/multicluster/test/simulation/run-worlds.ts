@@ -14,7 +14,7 @@ export async function runWorlds(firstSeed: number, worlds: number): Promise<void
     add(seen, report)
   }
   // Worlds without these events would prove nothing about them.
-  const least: Seen = { clusters: 3, grants: 3, handovers: 2, expiries: 1, releases: 1, documentElections: 0.5 }
+  const least: Seen = { clusters: 3, grants: 3, handovers: 2, expiries: 1, releases: 1, specOnlyElections: 0.5 }
   for (const [name, each] of Object.entries(least)) {
     expect(seen[name], `${name} in ${worlds} worlds`).toBeGreaterThanOrEqual(each * worlds)
   }

@@ -69,7 +69,7 @@ test('an event updates the leader and the list of terms of its election at once'
   ])
 })
 
-test('a renewal extends the shown lease, and shows a leader again whose lease seemed to have expired', () => {
+test('a renewal extends the shown lease, and a leader whose lease seemed to have expired is shown again', () => {
   const renewed = { ...elected('a', 1), type: 'RENEWED' as const }
   const start = withEvent(withListing(noElections, [group()], at(0)), state(), at(0))
   expect(jobs(withEvent(start, renewed, at(4_000)))?.leader?.endsAtMs).toBe(14_000)

@@ -33,7 +33,11 @@ export async function createAuthenticator(
 ): Promise<Authenticator> {
   const { jwt, tokenKeyFile, certificates } = options
   if (!jwt && tokenKeyFile === undefined && !certificates) {
-    throw wrongOption('authentication', ' is empty; ', 'set tokenKeyFile or jwt, or certificates, or both.')
+    throw wrongOption(
+      'authentication',
+      ' is empty; ',
+      'set tokenKeyFile, jwt, or certificates; certificates can be combined with either of the others.',
+    )
   }
   // With two issuers, one could issue tokens for the subjects of the other.
   if (jwt && tokenKeyFile !== undefined) {

@@ -15,8 +15,8 @@ const refusedMs = 1_000
 type HookCallback = (error?: Error) => void
 
 /**
- * Runs from the first line of a request until its sender is identified. This code uses no promises, because there are
- * many renewals.
+ * Runs from the first line of a request until its sender is identified. This code avoids promises, because it runs for
+ * every renewal.
  */
 export function admitRequests(app: App, service: Service, connections: HttpConnections): void {
   const { authenticator, metrics, revocations } = service

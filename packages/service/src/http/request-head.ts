@@ -40,7 +40,8 @@ export class HeadCheck {
       throw new ServiceError('TOO_LARGE', `A request may have at most ${maxHeaders} headers.`, { status: 431 })
     }
     checkDuplicates(rawHeaders)
-    // A proxy that reads this header differently would see other requests than this service does (request smuggling).
+    // A proxy that reads this header differently would see different requests than this service does (request
+    // smuggling).
     const encoding = headers['transfer-encoding']
     if (encoding !== undefined && (encoding.toLowerCase() !== 'chunked' || request.httpVersion !== '1.1')) {
       throw invalid('The only supported transfer encoding is chunked, in HTTP/1.1.')

@@ -11,7 +11,7 @@ import type { Readiness } from '../operation/readiness.ts'
 import type { Replicas } from '../replication/replica-views.ts'
 import type { Groups, Policy } from '../groups/port.ts'
 import type { Hub } from '../watch/hub.ts'
-import type { Presence } from '../watch/presence.ts'
+import type { WatchPresence } from '../watch/presence.ts'
 import type { OpenResponses } from './watch/open-responses.ts'
 import type { Limits } from './limits.ts'
 
@@ -57,7 +57,7 @@ export interface Service {
   /** The policy of groups without a definition. */
   readonly policy: Policy
   readonly openResponses: OpenResponses
-  readonly presence: Presence
+  readonly presence: WatchPresence
   readonly limits: Limits
   /** Divides the event loop among the callers. */
   readonly fairQueue: FairQueue

@@ -21,7 +21,7 @@
  *     a later head. After the swap nobody else can append, so M is a moment that does not move. Preserves: rule 2 in
  *     replica.ts, nothing durable is unknown to the active replica.
  *  7. One count of restores. It decides which terms are skipped and which leases count as ended, so a head with another
- *     count breaks the copy. Preserves: rule 8 in replica.ts, after a data loss.
+ *     count breaks the copy. Preserves: rule 8 in replica.ts, after data loss.
  *
  * A broken copy is dropped, and the replica loads as if there had never been a copy.
  */

@@ -191,7 +191,7 @@ export class PeerServer {
     const keys = peerKeys(secret())
     const found = keys.find(({ name }) => isProof(headers[peerHeaders.key], name))
     const caller = headers[peerHeaders.nonce]
-    if (!found || typeof caller !== 'string') return refuse('401 The secret is different')
+    if (!found || typeof caller !== 'string') return refuse('401 The secret does not match')
     if (headers[peerHeaders.cluster] !== clusterId) return refuse('409 This replica belongs to another cluster')
     const greeting = { clusterId, caller, called: newNonce() }
     socket.write(

@@ -9,7 +9,7 @@ import {
   type TransactionAnswer,
 } from 'tenure/internal/etcd'
 import { ServiceError } from '../common/errors.ts'
-import { KeyRanges, type KeyRange } from './key-ranges.ts'
+import { KeyRanges, type ReadRange } from './key-ranges.ts'
 import type { BatchText, FoundServer, GroupPage, GroupText, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
 
 /**
@@ -82,7 +82,7 @@ export class EtcdStorageServer implements StorageServer {
   }
 
   async page(cursor: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
-    const [from, end] = cursor === undefined ? await this.#firstRange(call) : (JSON.parse(cursor) as KeyRange)
+    const [from, end] = cursor === undefined ? await this.#firstRange(call) : (JSON.parse(cursor) as ReadRange)
     const [head, groups] = await this.#readPage([from, end], limit, call)
     const found = groups?.found ?? []
     const keys = found.map(({ key }) => key)
@@ -95,7 +95,7 @@ export class EtcdStorageServer implements StorageServer {
   }
 
   /** Reads the head and at most `limit` groups, or fewer if these do not fit into one answer. */
-  async #readPage([from, end]: KeyRange, limit: number, call: CallOptions): Promise<TransactionAnswer['ranges']> {
+  async #readPage([from, end]: ReadRange, limit: number, call: CallOptions): Promise<TransactionAnswer['ranges']> {
     try {
       const range = { get: from, rangeEnd: end, limit }
       return (await this.#keys.transact(reading({ get: this.#head }, range), call)).ranges
@@ -105,7 +105,7 @@ export class EtcdStorageServer implements StorageServer {
     }
   }
 
-  async #firstRange(call: CallOptions): Promise<KeyRange> {
+  async #firstRange(call: CallOptions): Promise<ReadRange> {
     const { ranges } = await this.#keys.transact(reading({ get: this.#savedRanges }), call)
     return this.#ranges.begin(valueIn(ranges[0]))
   }

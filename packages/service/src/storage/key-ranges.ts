@@ -1,7 +1,7 @@
 import { afterKey, prefixEnd } from '@tenure/internal/etcd-keys'
 
 /** A range of keys, without its end. */
-export type KeyRange = readonly [from: string, end: string]
+export type ReadRange = readonly [from: string, end: string]
 
 /** How many pages lie between two bounds. The page before a bound is often short, so there must be several. */
 const pagesPerBound = 4
@@ -13,10 +13,11 @@ const maxTextLength = 2 ** 18
  * The ranges in which a load reads many keys of etcd, page by page.
  *
  * etcd walks all keys of a range regardless of the limit of the page, and accepts no write meanwhile. One range over a
- * million keys takes it a quarter of a second on an idle core. On a busy machine that can be longer than the lease of the
- * active replica, which then loses it because another replica starts. So each load saves where its pages began, and the
- * next load uses some of these keys as bounds between its ranges. Where no bound is known, the range of the next page
- * covers only keys that share a prefix with the last key found, and the range after it is wider again.
+ * million keys takes it a quarter of a second on an idle core. On a busy machine, that can take longer than the lease
+ * of the active replica. A replica that merely starts and loads its groups would then cost the active replica its
+ * lease. So each load saves where its pages began, and the next load uses some of these keys as bounds between its
+ * ranges. Where no bound is known, the range of the next page covers only keys that share a prefix with the last key
+ * found, and the range after it is wider again.
  *
  * The ranges of a load are adjacent, without a gap, whatever was saved. What was saved only affects speed.
  */
@@ -33,7 +34,7 @@ export class KeyRanges {
   }
 
   /** Returns the first range of a new load. `saved` is the text of an earlier load, or anything else. */
-  begin(saved: string | undefined): KeyRange {
+  begin(saved: string | undefined): ReadRange {
     this.#pages = []
     this.#bounds = namesIn(saved).map((name) => this.#first + name)
     return [this.#first, this.#bounds[0] ?? this.#end]
@@ -43,7 +44,7 @@ export class KeyRanges {
    * Returns the range after a page with these keys, or undefined after the last one. `end` is the end of the page's range,
    * and `more` says whether there are more keys before it.
    */
-  after(keys: readonly string[], more: boolean, end: string): KeyRange | undefined {
+  after(keys: readonly string[], more: boolean, end: string): ReadRange | undefined {
     const [first, last] = [keys[0], keys.at(-1)]
     if (first !== undefined) this.#pages.push(first)
     if (more && first !== undefined && last !== undefined) {

@@ -28,7 +28,7 @@ import {
   type Storage,
   type StorageHead,
 } from './storage.ts'
-import { unusable, staleDataAdvice } from './unusable.ts'
+import { unusable, staleDataAdvice } from './data-directory-errors.ts'
 
 /** The file identity stored in a backup. It matches no file. */
 const backup = 'backup'

@@ -26,7 +26,8 @@ export interface SharedSourceOptions {
  * 2. It marks the head. If it is still elected after that, nobody else was elected in between.
  * 3. From the mark on no replica becomes active, because a swap of the head is fenced.
  *
- * All steps run each time, even if the mark is already there: the process that set it may not have got any further.
+ * All steps run each time, even if the mark is already there: the process that set it may have stopped right after
+ * that.
  */
 export class SharedSource implements MoveSource {
   readonly #options: SharedSourceOptions

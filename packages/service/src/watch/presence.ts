@@ -14,7 +14,7 @@ const everyMs = 5_000
  * that replica periodically, and the replica drops those that are no longer reported. Nothing else depends on these
  * reports, and a lost message is not repeated.
  */
-export class Presence {
+export class WatchPresence {
   readonly #groups: Pick<Groups, 'reportWatches'>
   readonly #clock: Clock
   /** How many watches each node has open, by group. */

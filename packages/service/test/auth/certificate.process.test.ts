@@ -3,7 +3,7 @@ import { Agent, request } from 'node:https'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeCertificate, type Certificate } from '../../../tenure/test/kubernetes/certificate.ts'
-import { anyUsage, dns, email, makeAuthority, serverAuth, uri, type Wish } from './certificates.ts'
+import { anyUsage, dns, email, makeAuthority, serverAuth, uri, type Wish } from './certificate-authority.ts'
 import { startTestService, type TestService } from './service.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from './tokens.ts'
 

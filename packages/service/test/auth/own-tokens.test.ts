@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeCertificate } from '../../../tenure/test/kubernetes/certificate.ts'
 import { systemClock } from '../../src/common/clock.ts'
 import { createTokenKey, signToken, startService, type TokenKey } from '../../src/index.ts'
-import { makeAuthority } from './certificates.ts'
+import { makeAuthority } from './certificate-authority.ts'
 import { ask, startTestService, type TestService } from './service.ts'
 import { encode, jwkOf, nowSeconds, signed } from './tokens.ts'
 

@@ -113,11 +113,11 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
     deepEqual(members.count('jobs', { ...known, leaderId: 'a', monotonicMs: 0 }), { candidates: 1, standbys: 1 })
   },
 
-  async 'presence reports an open watch until it is closed'({ presence: { Presence } }) {
+  async 'presence reports an open watch until it is closed'({ presence: { WatchPresence } }) {
     const clock = fakeClock()
     const told: number[] = []
     const present = (open: readonly OpenWatch[]) => void told.push(open.length)
-    const leave = new Presence({ reportWatches: present }, clock).enter(['jobs'], 'b')
+    const leave = new WatchPresence({ reportWatches: present }, clock).enter(['jobs'], 'b')
     await clock.advance(5_000)
     await clock.advance(5_000)
     leave()

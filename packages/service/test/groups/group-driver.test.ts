@@ -6,7 +6,7 @@ import { LocalGroups, type LocalGroupsOptions } from '../../src/groups/local-gro
 import { ServingClock } from '../../src/groups/serving-clock.ts'
 import { isAfter, positionOf, type Position } from '../../src/storage/position.ts'
 import type { GroupRecord } from '../../src/storage/storage.ts'
-import { read, write } from '../storage/data.ts'
+import { read, write } from '../storage/data-directories.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
 
 const unavailable = { code: 'BACKEND_UNAVAILABLE' }

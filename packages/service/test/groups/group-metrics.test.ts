@@ -47,7 +47,7 @@ test('the metrics show the end of a lease from its expiry, even if the end is wr
   expect(shown.snapshot(() => 0).shown).toEqual([over])
 })
 
-test('metrics count a live lease from its grant after a restart, and an earlier end from the restart', async () => {
+test('after a restart, metrics count the age of a live lease from its grant, and that of an ended lease from the restart', async () => {
   const scene = await open({ metricsGroups: ['*'] })
   await scene.campaign('a')
   await scene.campaign('b', { groupId: 'ended' })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { restoreData } from '../../src/storage/backup.ts'
 import { ExpiryQueue } from '../../src/groups/expiry-queue.ts'
 import { held, inSteps, open, pass } from './scene.ts'
-import { openStorage, write } from '../storage/data.ts'
+import { openStorage, write } from '../storage/data-directories.ts'
 
 const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
 

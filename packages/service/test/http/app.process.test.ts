@@ -166,7 +166,7 @@ describe('browsers and hosts without authentication', () => {
     ['another port', 'http://127.0.0.1:3000'],
     ['an invalid origin', 'nonsense'],
     ['a longer name', 'http://127.0.0.1.evil.example'],
-  ])('a page of %s cannot change anything', async (_what, origin) => {
+  ])('a page from %s cannot change anything', async (_what, origin) => {
     const lines: [string, string?][] = [
       ['POST /v1/groups/led/resign', '{"node_id":"a","term":1}'],
       ['PUT /v1/groups/led', '{}'],

@@ -1,6 +1,6 @@
 /** Tests that one client keeps renewing while another one takes as much capacity as it can get. */
 import { test } from 'vitest'
-import { expectUnhurt } from '../expect-unhurt.ts'
+import { expectUnaffected } from '../expect-unaffected.ts'
 import { attacks, measure } from '../flood-scene.ts'
 
 test.each(attacks)(
@@ -9,6 +9,6 @@ test.each(attacks)(
   async (attack) => {
     const { metrics: _, ...seen } = await measure(attack, { forMs: 4_000, heapMb: 256 })
     console.info(seen)
-    expectUnhurt(seen)
+    expectUnaffected(seen)
   },
 )

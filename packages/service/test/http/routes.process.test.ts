@@ -435,7 +435,7 @@ test('the service serves its health, metrics, and OpenAPI document', async () =>
   expect(Object.keys(body['paths'] as object)).toContain('/v1/groups/{group_id}/campaign')
 })
 
-// The case of several replicas is in cluster/cluster-replicas.test.ts.
+// replication/cluster-replicas.test.ts covers several replicas.
 test.skipIf(!isOneProcess())('a service on a directory reports itself as the only replica', async () => {
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
   expect(metrics).toMatch(/^tenure_replica_active 1$/m)

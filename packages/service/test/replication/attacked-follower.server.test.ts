@@ -5,7 +5,7 @@
 import { test } from 'vitest'
 import { etcd } from '../../../../test/servers/etcd.ts'
 import { describeWith } from '../../../../test/servers/suite.ts'
-import { expectUnhurt } from '../expect-unhurt.ts'
+import { expectUnaffected } from '../expect-unaffected.ts'
 import { measure, type Attack, type Target } from '../flood-scene.ts'
 
 /** The attacks that used to have the largest effect. */
@@ -24,7 +24,7 @@ describeWith(etcd, 'three replicas', (server) => {
       const store = `etcd://127.0.0.1:${server().port}/${target}-${attack.replaceAll(/\W+/g, '-')}`
       const { metrics: _, ...seen } = await measure(attack, { forMs: 4_000, heapMb: 256, replicas: { store, target } })
       console.info(seen)
-      expectUnhurt(seen)
+      expectUnaffected(seen)
     },
   )
 })

@@ -1,7 +1,7 @@
 /** Guarantees of followers when the active replica changes and messages are lost, with real connections. */
 import { expect, vi } from 'vitest'
 import { isAfter } from '../../src/storage/position.ts'
-import { read } from '../storage/data.ts'
+import { read } from '../storage/data-directories.ts'
 import { claimOf, here, openThree, type Modules, type Replica } from './test-cluster.ts'
 
 export interface ClusterCheck {

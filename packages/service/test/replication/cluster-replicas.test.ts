@@ -71,7 +71,7 @@ test('a replica logs why the active replica refuses it or cannot be reached', as
   const texts = () => onTrouble.mock.calls.map(([error]) => error.message)
   const stranger = await cluster.add({ client: { onTrouble, secret: () => 'another' } })
   await cluster.elect(cluster.replicas[0] as Replica)
-  await expect.poll(texts).toContainEqual(expect.stringMatching(/refuses this replica: 401 The secret is different$/))
+  await expect.poll(texts).toContainEqual(expect.stringMatching(/refuses this replica: 401 The secret does not match$/))
   stranger.places.set({ kind: 'remote', term: 9, address: 'http://127.0.0.1:9', replica: 'gone' })
   await expect.poll(texts).toContainEqual(expect.stringMatching(/cannot be reached: connect ECONNREFUSED/))
 })

@@ -3,7 +3,7 @@ import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
 import { fakeClock } from '@tenure/testing'
 import type * as groupCopy from '../../src/replication/group-copy.ts'
 import type { Batch, StorageHead } from '../../src/storage/storage.ts'
-import { batchAfter, write } from '../storage/data.ts'
+import { batchAfter, write } from '../storage/data-directories.ts'
 import { FollowedStorage } from '../storage/followed-storage.ts'
 
 export type CopyModule = typeof groupCopy

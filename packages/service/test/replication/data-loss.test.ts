@@ -47,7 +47,7 @@ describe('the head in the storage', () => {
     ['has a lower term', { term: 4, seq: 101, batch: 'c' }, undefined],
     ['has fewer restores', { restores: 0, seq: 101, batch: 'c' }, undefined],
     ['is on a server that does not vouch for it', {}, incomplete('two')],
-  ])('a data loss is reported when the head %s', (_name, change, history) => {
+  ])('data loss is reported when the head %s', (_name, change, history) => {
     const confirmed = new ConfirmedHead(head.restores)
     confirmed.note(head)
     const changes = confirmed.changesOn({ ...head, ...change }, history, 60_000)
@@ -58,7 +58,7 @@ describe('the head in the storage', () => {
     expect(confirmed.changesOn(next, history, 60_000)).toEqual({ incarnation: next.incarnation })
   })
 
-  test('a position that no active replica can have sent is not used to detect a data loss', () => {
+  test('a position that no active replica can have sent is not used to detect data loss', () => {
     const confirmed = new ConfirmedHead(head.restores)
     confirmed.noteConfirmed({ ...head, index: 0 })
     confirmed.noteConfirmed({ ...head, restores: 2 ** 52, index: 0 })
@@ -78,7 +78,7 @@ describe('the head in the storage', () => {
     ['has a lower term', { term: 4, seq: 101 }, true],
     ['has fewer restores', { restores: 0, seq: 101 }, true],
   ])(
-    'a follower judges a data loss by the position that the active replica reported when the head %s',
+    'a follower detects data loss by the position that the active replica reported when the head %s',
     (_name, change, isLoss) => {
       const confirmed = new ConfirmedHead(head.restores)
       confirmed.noteConfirmed({ restores: 1, term: 5, seq: 100, index: 3 })
@@ -117,7 +117,7 @@ async function lossy(change: (storage: Copied) => void) {
 }
 
 describe('data loss', () => {
-  test('a data loss holds all groups for the longest lease, even across another failover', async () => {
+  test('all groups are held for the longest lease after data loss, even across another failover', async () => {
     const { clock, storage, events, one, start } = await lossy((server) => {
       server.incarnation = 'timeline 2'
       server.isComplete = false
@@ -172,7 +172,7 @@ describe('data loss', () => {
     expect(await campaign(groupsOf(one), 'b')).toMatchObject({ granted: false })
   })
 
-  test('a replica that only followed detects a data loss when it takes over', async () => {
+  test('a replica that only followed detects data loss when it takes over', async () => {
     const storage = new RolledBack()
     const { clock, events, start } = open(storage)
     const one = start('one')
@@ -194,7 +194,7 @@ describe('data loss', () => {
     expect(await campaign(groupsOf(two), 'b')).toMatchObject({ granted: true, lease: { term: 1_000_001 } })
   })
 
-  test('a failover to a server that has all confirmed writes is not a data loss', async () => {
+  test('a failover to a server that has all confirmed writes does not count as data loss', async () => {
     const { clock, storage, events, one, start } = await lossy(() => {})
     // The storage has dropped a write. The replica must trust the server and not look for that write.
     storage.incarnation = 'timeline 2'

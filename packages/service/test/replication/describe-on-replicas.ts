@@ -4,7 +4,7 @@ import { describeWith } from '../../../../test/servers/suite.ts'
 import { servePlace } from '../served.ts'
 import { ReplicaPlace } from './replica-place.ts'
 
-/** Once every this many cases, the active replica is ended and another one takes over. */
+/** After this many cases, the active replica is ended, and another one takes over. */
 const every = 10
 /**
  * One in this many replaced replicas is killed instead of stopped. The others then wait until its lease has expired.

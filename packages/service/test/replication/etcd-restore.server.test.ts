@@ -16,8 +16,8 @@ import { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import { ServerStorage } from '../../src/storage/server-storage.ts'
 import { answers, campaign, resign, startReplicas } from './process-scene.ts'
 import type { Answer } from '../disk/service-process.ts'
-import { batchAfter, write } from '../storage/data.ts'
-import { openEtcd, type EtcdStorages } from '../storage/etcd-world.ts'
+import { batchAfter, write } from '../storage/data-directories.ts'
+import { openEtcd, type EtcdStorages } from '../storage/etcd-storage-fixture.ts'
 
 const maxTtlMs = 10_000
 
@@ -101,7 +101,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     package: 'service',
     file: 'replication/data-loss.ts',
-    name: 'a lower revision is not treated as a data loss',
+    name: 'a lower revision is not treated as data loss',
     find: ' || lostRestores !== undefined',
     replace: '',
     by: reported,

@@ -185,7 +185,7 @@ describe('failovers', () => {
     }
   })
 
-  test('a follower reports that any group may have changed after a data loss', async () => {
+  test('a follower reports that any group may have changed after data loss', async () => {
     const { cluster, active, next, follower } = await openThree()
     await lead(active, 'one')
     await caughtUp(active, next, follower)
@@ -197,7 +197,7 @@ describe('failovers', () => {
     expect(breaks.map(({ changed }) => changed)).toEqual([undefined])
   })
 
-  test('a follower reports that any group may have changed after a data loss that only the followers know about', async () => {
+  test('a follower reports that any group may have changed after data loss that only the followers know about', async () => {
     const storage = new RolledBack()
     const heard: Position[] = []
     const { cluster, active, next, follower } = await openThree(

@@ -99,7 +99,7 @@ const mutants: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...copy,
-    name: 'a copy from before a data loss is used',
+    name: 'a copy from before data loss is used',
     find: 'if (restores !== this.#restores) throw',
     replace: 'if (restores < 0) throw',
     by: 'a copy breaks when the head has another count of restores',

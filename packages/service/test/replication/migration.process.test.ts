@@ -82,7 +82,7 @@ function judge({ groups: told, name }: Replica, wrong: string[], all: Map<string
 }
 
 test(
-  'each term is granted once and every replica emits each change once or a break, whichever replica is active',
+  'each term is granted once, and every replica emits each change once or reports a gap, whichever replica is active',
   { timeout: 60_000 },
   async () => {
     const { cluster } = await openThree()

@@ -7,7 +7,7 @@ import { PeerClient, type PeerClientOptions } from '../../src/replication/peer-c
 import { PeerServer } from '../../src/replication/peer-server.ts'
 import { FairQueue } from '../../src/common/fair-queue.ts'
 import { textOf } from '../../src/storage/position.ts'
-import { dns, makeAuthority, serverAuth } from '../auth/certificates.ts'
+import { dns, makeAuthority, serverAuth } from '../auth/certificate-authority.ts'
 import { connectRaw, frameOf } from './raw-peer.ts'
 import { claimOf, here, openCluster, type Replica, type ReplicaOptions } from './test-cluster.ts'
 
@@ -309,7 +309,7 @@ test('a campaign waits at the active replica no longer than its caller does', as
   expect(await behind).toMatchObject({ granted: true, lease: { nodeId: 'c' } })
 })
 
-test('both sides give up a half-open connection, and calls continue on a new one', async () => {
+test('both sides abandon a half-open connection, and calls continue on a new one', async () => {
   const speed = 20
   const clock = {
     ...systemClock,

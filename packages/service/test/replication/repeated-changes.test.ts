@@ -84,7 +84,7 @@ test.for(['active', 'follower'] as const)(
   },
 )
 
-test('a replica shows no end of a lease that its successor does not know', async () => {
+test('a replica does not show the end of a lease before its successor knows it', async () => {
   const { time, clock, advanceTo } = manualClock()
   const { cluster, active, follower } = await openPair({ groups: { clock: new ServingClock(clock) } })
   await active.groups.campaign(claimOf('a', { ttlMs: 5_000 }), here)

@@ -61,7 +61,10 @@ export class ReplicaPlace {
     }
   }
 
-  /** Replaces the active replica of each service. With a change afterwards, no watcher misses anything. */
+  /**
+   * Replaces the active replica of each service. With `withChange`, it then makes a change, so that a test can check
+   * that no watcher misses it.
+   */
   async replaceActive(leaving: Leaving, { withChange }: { readonly withChange: boolean }): Promise<void> {
     const replacements = [...this.#open].map(async (service) => {
       await service.replaceActive(leaving)

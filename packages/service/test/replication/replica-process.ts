@@ -65,7 +65,7 @@ export class ReplicaProcess {
       advertise: `http://127.0.0.1:${this.linkPort}`,
       entry,
       environment: {
-        NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, 'hindrances.mjs')).href}`,
+        NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, 'replica-faults.mjs')).href}`,
         TENURE_DETOURS: JSON.stringify(detours),
       },
       onLine: (line) => {

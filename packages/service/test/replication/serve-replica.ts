@@ -9,7 +9,7 @@ import { Limits } from '../../src/http/limits.ts'
 import type { Service } from '../../src/http/service.ts'
 import { Metrics } from '../../src/operation/metrics.ts'
 import { Readiness } from '../../src/operation/readiness.ts'
-import { Presence } from '../../src/watch/presence.ts'
+import { WatchPresence } from '../../src/watch/presence.ts'
 import { OpenResponses } from '../../src/http/watch/open-responses.ts'
 import { policy } from './test-cluster.ts'
 
@@ -49,7 +49,7 @@ export async function serveGroups({
     replicas,
     storageHealth: new Readiness(replicas, clock),
     openResponses: streams,
-    presence: new Presence(state, clock),
+    presence: new WatchPresence(state, clock),
     metrics,
     logger,
     policy,

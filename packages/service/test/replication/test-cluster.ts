@@ -16,7 +16,7 @@ import { ServingClock } from '../../src/groups/serving-clock.ts'
 import { positionOf } from '../../src/storage/position.ts'
 import * as hubs from '../../src/watch/hub.ts'
 import { startProxy, type Proxy } from '../../../../test/servers/proxy.ts'
-import { batchAfter } from '../storage/data.ts'
+import { batchAfter } from '../storage/data-directories.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
 
 /** The modules that replicas are made of: those of the service, or of a mutant. */

@@ -61,7 +61,7 @@ export async function simulateReplicas(options: ReplicasOptions): Promise<Replic
     reads: options.reads ?? 0.15,
     resigns: options.resigns ?? 0.06,
   })
-  // A data loss makes all earlier answers doubtful, so most worlds do not have one.
+  // Data loss makes all earlier answers doubtful, so it does not occur in most worlds.
   const drawn = random.chance(0.8) ? faultKinds.filter((kind) => kind !== 'lost-tail') : faultKinds
   const faults = new Faults(scene, cast, {
     kinds: options.faults ?? drawn,

@@ -111,7 +111,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'replication/data-loss.ts',
-    name: 'a data loss is ignored',
+    name: 'data loss is ignored',
     find: 'if (!lacks) return',
     replace: 'if (!lacks || lacks) return',
     in: losses,
@@ -119,7 +119,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...service,
     file: 'replication/data-loss.ts',
-    name: 'a data loss is forgotten at the next failover',
+    name: 'data loss is forgotten at the next failover',
     find: 'if (!lacks) return { incarnation }',
     replace: 'if (!lacks) return { incarnation, heldMs: undefined }',
     in: losses,
@@ -192,7 +192,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   },
   {
     ...copy,
-    name: 'a copy from before a data loss is used',
+    name: 'a copy from before data loss is used',
     find: 'if (restores !== this.#restores) throw',
     replace: 'if (restores < 0) throw',
     in: { ...losses, keepsCopy: true },

@@ -116,7 +116,7 @@ export class StorageServer {
     this.#histories.push(true)
   }
 
-  /** Another server takes over that lacks the newest appends, although they were confirmed. */
+  /** Another server takes over. It lacks the newest appends, although they were confirmed. */
   loseTail(random: Random): void {
     // Losing the same data twice could also lose the measures taken after the first loss.
     const states = this.#past.filter(({ head }) => head.restores === this.#confirmed.head.restores)

@@ -3,7 +3,7 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import type { AcquireClaim, LeaseStore } from 'tenure'
 import { memoryStore } from 'tenure'
 import type { activeStore } from '../../src/storage/active-store.ts'
-import { batchAfter } from './data.ts'
+import { batchAfter } from './data-directories.ts'
 import { MemoryStorage } from './memory-storage.ts'
 
 export interface ActiveCheck {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Random } from '../../../testing/src/simulation/random.ts'
-import { Course, noCounts } from '../simulation/appender/course.ts'
+import { Course, noCounts } from '../simulation/appender/invariants.ts'
 import { readScene, writeScene } from '../simulation/appender/encoding.ts'
 import { movesOf } from '../simulation/appender/moves.ts'
 import { appenderFaults, firstScene, type Scene, type Setup } from '../simulation/appender/scene.ts'

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { backupData, restoreData } from '../../src/storage/backup.ts'
 import { ServiceProcess } from '../disk/service-process.ts'
-import { openStorage, read, write as append } from './data.ts'
+import { openStorage, read, write as append } from './data-directories.ts'
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-backup-'))
@@ -124,7 +124,7 @@ describe('backups', () => {
       )
     }
     expect(readdirSync(data)).toEqual(before)
-    // A name that only has the same prefix is another place.
+    // A path that merely begins with the same characters is another directory.
     await backupData({ data, to: `${data}-backup` })
   })
 

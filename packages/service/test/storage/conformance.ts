@@ -1,7 +1,7 @@
 /** The requirements for every storage of groups. See src/storage/storage.ts. */
 import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
 import type { Batch, GroupRecord, StoredGroup, Storage, StorageHead } from '../../src/storage/storage.ts'
-import { batchAfter, read } from './data.ts'
+import { batchAfter, read } from './data-directories.ts'
 
 /** A storage without data, and the means to open it again. Functions that a storage does not support are left out. */
 export interface StorageWorld {

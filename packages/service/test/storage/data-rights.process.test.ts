@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { backupData, restoreData } from '../../src/storage/backup.ts'
-import { openStorage } from './data.ts'
+import { openStorage } from './data-directories.ts'
 
 const isRoot = process.getuid?.() === 0
 const stranger = 65_534

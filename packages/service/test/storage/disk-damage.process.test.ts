@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { restoreData } from '../../src/storage/backup.ts'
 import { ServiceProcess } from '../disk/service-process.ts'
-import { openStorage, read, write } from './data.ts'
+import { openStorage, read, write } from './data-directories.ts'
 
 const groups = 500
 

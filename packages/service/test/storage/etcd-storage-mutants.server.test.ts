@@ -6,7 +6,7 @@ import { start, type RunningServer } from '../../../../test/servers/server.ts'
 import { describeWith } from '../../../../test/servers/suite.ts'
 import { conformanceCases } from './conformance.ts'
 import { followerCases } from './follower-conformance.ts'
-import { etcdWorld } from './etcd-world.ts'
+import { etcdWorld } from './etcd-storage-fixture.ts'
 
 const storage = { package: 'service', file: 'storage/server-storage.ts' } as const
 const server = { package: 'service', file: 'storage/etcd-server.ts' } as const

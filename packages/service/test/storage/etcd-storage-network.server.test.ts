@@ -7,8 +7,8 @@ import { startProxy } from '../../../../test/servers/proxy.ts'
 import { describeWith, describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import { ServerStorage } from '../../src/storage/server-storage.ts'
-import { batchAfter, read } from './data.ts'
-import { openEtcd } from './etcd-world.ts'
+import { batchAfter, read } from './data-directories.ts'
+import { openEtcd } from './etcd-storage-fixture.ts'
 
 const storages = { EtcdStorageServer, ServerStorage }
 

@@ -7,8 +7,8 @@ import { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import { ServerStorage } from '../../src/storage/server-storage.ts'
 import { conformanceCases } from './conformance.ts'
 import { followerCases } from './follower-conformance.ts'
-import { read, write } from './data.ts'
-import { etcdWorld, openEtcd } from './etcd-world.ts'
+import { read, write } from './data-directories.ts'
+import { etcdWorld, openEtcd } from './etcd-storage-fixture.ts'
 
 const storages = { EtcdStorageServer, ServerStorage }
 

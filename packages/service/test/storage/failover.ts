@@ -10,8 +10,8 @@ import { systemClock } from '../../src/common/clock.ts'
 import { Journal } from '../../src/storage/journal.ts'
 import { restoreShared } from '../../src/storage/migrate.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
-import { batchAfter, read, write } from './data.ts'
-import { copyTo, newTable, openPostgres, type PostgresStorages } from './postgres-world.ts'
+import { batchAfter, read, write } from './data-directories.ts'
+import { copyTo, newTable, openPostgres, type PostgresStorages } from './postgres-storage-fixture.ts'
 
 export interface FailoverParts extends PostgresStorages {
   readonly openPostgresStatements: typeof openPostgresStatements

@@ -9,7 +9,7 @@ import type {
   StoredGroup,
 } from '../../src/storage/storage.ts'
 import type { ConformanceCase } from './conformance.ts'
-import { batchAfter } from './data.ts'
+import { batchAfter } from './data-directories.ts'
 
 async function appended(storage: Storage, groups: readonly StoredGroup[]): Promise<StorageHead> {
   const head = await storage.head()

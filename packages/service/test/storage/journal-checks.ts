@@ -2,7 +2,7 @@
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict'
 import { ServiceError } from '../../src/common/errors.ts'
 import type { Journal } from '../../src/storage/journal.ts'
-import { batchAfter, read } from './data.ts'
+import { batchAfter, read } from './data-directories.ts'
 import { MemoryStorage, type Fault } from './memory-storage.ts'
 
 export interface JournalCheck {

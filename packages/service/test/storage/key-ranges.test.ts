@@ -32,8 +32,8 @@ function loadAll(
   const ranges = new KeyRanges(...bounds)
   const read: string[] = []
   let [longest, pages] = [0, 0]
-  for (let range: keyRanges.KeyRange | undefined = ranges.begin(saved); range;) {
-    const [from, to]: keyRanges.KeyRange = range
+  for (let range: keyRanges.ReadRange | undefined = ranges.begin(saved); range;) {
+    const [from, to]: keyRanges.ReadRange = range
     ok(from < to, `the range from ${from} ends at ${to}`)
     const inRange = keys.filter((key) => key >= from && key < to)
     const page = inRange.slice(0, limit)

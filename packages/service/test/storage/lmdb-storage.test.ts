@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { open } from 'lmdb'
 import { expect, onTestFinished, test } from 'vitest'
 import { decodeRecord, encodeRecord } from '../../src/storage/record-text.ts'
-import { openStorage, read, write } from './data.ts'
+import { openStorage, read, write } from './data-directories.ts'
 
 function newDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-lmdb-'))

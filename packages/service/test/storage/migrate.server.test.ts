@@ -9,7 +9,7 @@ import { systemClock } from '../../src/common/clock.ts'
 import { migrateData, restoreShared } from '../../src/storage/migrate.ts'
 import { moveStorage } from '../../src/storage/move-storage.ts'
 import { openSharedStorage } from '../../src/storage/open-storage.ts'
-import { batchAfter, read, write } from './data.ts'
+import { batchAfter, read, write } from './data-directories.ts'
 import { moveChecks, type Place } from './move-checks.ts'
 import { directoryPlace, serverPlace } from './move-places.ts'
 

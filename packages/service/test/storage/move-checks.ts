@@ -3,7 +3,7 @@ import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
 import type { MoveSource, MoveTarget } from '../../src/storage/move-storage.ts'
 import type { moveStorage } from '../../src/storage/move-storage.ts'
 import type { LoadedGroup, GroupRecord, Storage, StorageHead } from '../../src/storage/storage.ts'
-import { batchAfter, read } from './data.ts'
+import { batchAfter, read } from './data-directories.ts'
 
 interface Closing {
   close(): Promise<unknown>

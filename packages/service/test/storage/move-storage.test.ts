@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { loadMutant, type Mutation } from '../../../../test/mutants/mutant.ts'
 import { restoreData } from '../../src/storage/backup.ts'
 import { moveStorage } from '../../src/storage/move-storage.ts'
-import { read } from './data.ts'
+import { read } from './data-directories.ts'
 import { moveChecks } from './move-checks.ts'
 import { directoryPlace } from './move-places.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openStorage } from './data.ts'
+import { openStorage } from './data-directories.ts'
 
 test('a network file system is refused unless allowNetworkFilesystem is set', async (context) => {
   // Nobody serves this mount. The kernel itself reports its type to users who do not own it.

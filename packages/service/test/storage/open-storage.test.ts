@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { restoreData } from '../../src/storage/backup.ts'
 import { isCopy, fileIdentity } from '../../src/storage/data-file.ts'
-import { openStorage, write } from './data.ts'
+import { openStorage, write } from './data-directories.ts'
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-places-'))

@@ -5,7 +5,7 @@ import { openPair } from '../../../../test/servers/postgres-pair.ts'
 import { postgres } from '../../../../test/servers/postgres.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { ServiceProcess } from '../disk/service-process.ts'
-import { newTable } from './postgres-world.ts'
+import { newTable } from './postgres-storage-fixture.ts'
 
 const outageMs = 20_000
 

@@ -7,9 +7,9 @@ import { describeWith, describeWithPrograms } from '../../../../test/servers/sui
 import { Journal } from '../../src/storage/journal.ts'
 import { PostgresStorageServer } from '../../src/storage/postgres-server.ts'
 import { ServerStorage } from '../../src/storage/server-storage.ts'
-import { batchAfter, read } from './data.ts'
+import { batchAfter, read } from './data-directories.ts'
 import { failoverChecks } from './failover.ts'
-import { newTable, openPostgres } from './postgres-world.ts'
+import { newTable, openPostgres } from './postgres-storage-fixture.ts'
 
 const storages = { PostgresStorageServer, ServerStorage }
 

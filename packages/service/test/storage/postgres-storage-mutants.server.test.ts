@@ -9,7 +9,7 @@ import { describeWith } from '../../../../test/servers/suite.ts'
 import { conformanceCases } from './conformance.ts'
 import { followerCases } from './follower-conformance.ts'
 import { failoverChecks } from './failover.ts'
-import { postgresWorld } from './postgres-world.ts'
+import { postgresWorld } from './postgres-storage-fixture.ts'
 
 const tables = { package: 'service', file: 'storage/postgres-tables.ts' } as const
 const refusal = 'a server is refused if it has a replica and does not wait for it, or no longer waits for one'

@@ -7,8 +7,8 @@ import { PostgresStorageServer } from '../../src/storage/postgres-server.ts'
 import { ServerStorage } from '../../src/storage/server-storage.ts'
 import { conformanceCases } from './conformance.ts'
 import { followerCases } from './follower-conformance.ts'
-import { batchAfter, read, write } from './data.ts'
-import { newTable, openPostgres, postgresWorld } from './postgres-world.ts'
+import { batchAfter, read, write } from './data-directories.ts'
+import { newTable, openPostgres, postgresWorld } from './postgres-storage-fixture.ts'
 
 const storages = { PostgresStorageServer, ServerStorage }
 
@@ -98,7 +98,7 @@ describeWith(postgres, 'a storage in PostgreSQL', (server) => {
     expect(await careful.head()).toEqual(head)
   })
 
-  test('a statement that waits for a hanging one times out, and connections do not pile up', async () => {
+  test('a statement that waits for a hanging one times out, and connections do not accumulate', async () => {
     const table = newTable()
     const storage = await open(table)
     const head = await storage.head()

@@ -9,7 +9,7 @@ import type { RunningServer, ServerKind } from '../../../../test/servers/server.
 import { describeWith } from '../../../../test/servers/suite.ts'
 import { systemClock } from '../../src/common/clock.ts'
 import { openSharedStorage, type SharedStorage } from '../../src/storage/open-storage.ts'
-import { batchAfter, read, write } from './data.ts'
+import { batchAfter, read, write } from './data-directories.ts'
 
 async function open(url: string, environment = {}): Promise<SharedStorage> {
   const shared = await openSharedStorage(url, { newId: randomUUID, clock: systemClock, environment })

@@ -1,6 +1,6 @@
 /** Tests of live standbys, in virtual time. */
 import { expect, test, vi } from 'vitest'
-import { Presence } from '../../src/watch/presence.ts'
+import { WatchPresence } from '../../src/watch/presence.ts'
 import { held, open, pass, type Scene } from '../groups/scene.ts'
 
 async function standby(scene: Scene, nodeId = 'b') {
@@ -18,7 +18,7 @@ async function minutes(scene: Scene, count: number): Promise<void> {
 
 test('a standby is live while a watch that names it is open, and for a short time after', async () => {
   const scene = await open()
-  const presence = new Presence(scene.state, scene.clock)
+  const presence = new WatchPresence(scene.state, scene.clock)
   await scene.campaign('a')
   await scene.campaign('b', { metadata: '{"zone":"b"}', instance: 'one' })
   const leave = presence.enter(['jobs'], 'b')
@@ -72,7 +72,7 @@ test('a polling candidate is live until its next poll is due, and one that sends
 
 test('a leader, a leader that crashed, and a node that is not allowed are not live standbys', async () => {
   const scene = await open()
-  const presence = new Presence(scene.state, scene.clock)
+  const presence = new WatchPresence(scene.state, scene.clock)
   await scene.state.define(
     'jobs',
     { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: ['a', 'b'] },
@@ -112,7 +112,7 @@ test('presence keeps reporting a watch after a report failed', async () => {
   const scene = await open()
   const told: number[] = []
   let fails = true
-  const presence = new Presence(
+  const presence = new WatchPresence(
     {
       reportWatches(open) {
         told.push(open.length)

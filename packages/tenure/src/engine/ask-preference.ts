@@ -85,7 +85,7 @@ export class PreferenceSource {
     const priority = typeof wanted === 'function' ? this.#call('priority', wanted, isPriority, problems) : wanted
     const answer = { eligible, priority: priority ?? 'normal', progressedAtMs: this.progressedAtMs }
     const [problem] = problems
-    // The same problem at every retry interval is one problem.
+    // A problem that recurs at every retry interval is reported only once.
     const isNew = problem !== undefined && problem.message !== this.#reported
     this.#reported = problem?.message
     return isNew ? { ...answer, problem } : answer
@@ -107,7 +107,7 @@ export class PreferenceSource {
       const value = call()
       if (isValid(value)) return value
       if (!isPromise(value)) return fail(`returned ${show(value)}, but it must return ${ruleOf[name]}`)
-      // Nobody waits for it, and its rejection must not end the process.
+      // This promise is not awaited, so its rejection must not end the process.
       void Promise.resolve(value).catch(() => undefined)
       return fail(
         `returned a promise, but it must return ${ruleOf[name]} at once: keep the latest result in a variable`,

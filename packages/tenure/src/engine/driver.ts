@@ -4,12 +4,12 @@
  * events.
  */
 import { step } from './election.ts'
-import { nextWakeMs, type Effect, type ElectionState, type Input, type Moment } from './election-state.ts'
+import { nextWakeMs, type Effect, type ElectionState, type Input, type InputContext } from './election-state.ts'
 
 /** The environment of a driver. */
 export interface DriverHost {
   /** Returns the current time and the randomness for a new input. */
-  moment(): Moment
+  moment(): InputContext
   /** Performs an effect. It may dispatch more inputs, which are processed afterwards. */
   perform(effect: Effect): void
   /** Sets the only timer, replacing the previous one. Undefined clears it. */
@@ -18,7 +18,7 @@ export interface DriverHost {
   settled(): void
 }
 
-type Untimed<T> = T extends unknown ? Omit<T, keyof Moment> : never
+type Untimed<T> = T extends unknown ? Omit<T, keyof InputContext> : never
 
 /** An input before the driver adds the time and the randomness. */
 export type InputBody = Untimed<Input>

@@ -38,7 +38,7 @@ export type StopCause = { readonly record: LeaseRecord | undefined } | { readonl
  * share, so that not even a clone gets the same name. `chance` returns a number of at least 0 and below 1, for jitter.
  * `ask` asks the process whether it should lead.
  */
-export interface Moment {
+export interface InputContext {
   readonly nowMs: number
   readonly sleptMs: number
   fresh(): string
@@ -47,7 +47,7 @@ export interface Moment {
 }
 
 /** The inputs that the algorithm reacts to. */
-export type Input = Moment &
+export type Input = InputContext &
   (
     | { readonly type: 'stop' | 'wake' | 'watch-ended' }
     /** `known` is what was observed on the same clock before the start. */

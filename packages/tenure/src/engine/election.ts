@@ -288,8 +288,8 @@ function contend(s: MutableState, effects: Effects): void {
   if (view && !isFree(view) && !mayHaveExpired(s, view)) return send(s, effects, 'read')
   // I10: belief counts from the acquire. On a slow network, a lease that also covered connecting and reading would be
   // too old to lead.
-  // A candidate of a lower priority must know whether the lease was released before it can leave it to others. A read
-  // does not show that a leader is alive, as one that does not wait must know.
+  // A candidate of a lower priority must know whether the lease was released before it can leave it to others. An
+  // elector that does not wait must know that the leader is alive, and a read alone does not show that.
   const readsFirst = s.settings.readsFirst || (stepsDown(s) > 0 && s.settings.until !== 'busy')
   if (readsFirst && s.lastReplyAtMs < s.contendsSinceMs) return send(s, effects, 'read')
   ask(s, effects)
@@ -407,7 +407,7 @@ function found(s: MutableState, effects: Effects, record: LeaseRecord | undefine
   }
   const isGivenUp = isOld(s, attempt)
   if (isGivenUp || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
-  // The acquire was not applied yet, or its lease is already over. Repeat it only if it could be granted now.
+  // The acquire was not applied yet, or its lease has already ended. Repeat it only if it could be granted now.
   const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
   if (!free || record?.attempt === attempt.id || s.stopUntilMs !== undefined) s.attempt = undefined
   ask(s, effects)

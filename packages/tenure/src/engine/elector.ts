@@ -14,7 +14,7 @@ import {
   type Effect,
   type ElectionState,
   type KnownLease,
-  type Moment,
+  type InputContext,
   type ElectionSettings,
 } from './election-state.ts'
 import { isHeldByOther } from './election.ts'
@@ -477,7 +477,7 @@ export class Elector {
     this.#driver.dispatch(input)
   }
 
-  #moment(): Moment {
+  #moment(): InputContext {
     const clock = this.#clock
     const nowMs = this.#clock.monotonicMs()
     return {
@@ -849,7 +849,7 @@ export class Elector {
       this.#elector = elector
     }
 
-    moment(): Moment {
+    moment(): InputContext {
       return this.#elector.#moment()
     }
 

@@ -80,7 +80,7 @@ export function versionKey({ version, released }: LeaseRecord): string {
  * The version that a takeover must name.
  *
  * @example
- * const hasRunOut = known.view !== undefined && goneVersion === versionOf(known.view)
+ * const hasExpired = known.view !== undefined && goneVersion === versionOf(known.view)
  */
 export function versionOf({ record }: ObservedLease): string {
   return record?.version ?? absentVersion

@@ -2,7 +2,7 @@ import { messageOf } from '@tenure/internal/message'
 import { nearest } from '@tenure/internal/nearest'
 import { invalidOption, optionError, show } from '../common/errors.ts'
 import { loadDriverSync } from '../store-kit/load-package.ts'
-import type { Times } from './times.ts'
+import type { Times } from './due-times.ts'
 
 /** The part of the class `Cron` of the package "croner" that is used. */
 interface Cron {

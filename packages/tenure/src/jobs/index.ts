@@ -1,6 +1,12 @@
 /** Jobs that run once in a whole fleet. */
 export type { RunReport } from './job-log.ts'
-export { followSchedule, type DueRun, type FollowResult, type ScheduledJob, type FollowReport } from './follow.ts'
+export {
+  followSchedule,
+  type DueRun,
+  type FollowResult,
+  type ScheduledJob,
+  type FollowReport,
+} from './follow-schedule.ts'
 export { createJobs, type Job, type Jobs } from './jobs.ts'
 export type { JobEvent, JobEventBody, JobObserver } from './events.ts'
 export type { JobResult, JobRun } from './job-state.ts'
@@ -16,4 +22,4 @@ export {
 export type { JobContext, JobWork } from './run-work.ts'
 export type { JobSchedule, Missed, Slot } from './schedule.ts'
 export { jobStatus, type JobStatus } from './status.ts'
-export type { Interval, Times } from './times.ts'
+export type { Interval, Times } from './due-times.ts'

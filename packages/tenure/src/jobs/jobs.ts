@@ -2,7 +2,7 @@ import { invalidOption, TenureError } from '../common/errors.ts'
 import { checkName } from '../common/names.ts'
 import { checkSignal, checkStore } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
-import { atMostOncePer, once, tryRun, type JobCall } from './calls.ts'
+import { atMostOncePer, once, tryRun, type JobCall } from './called-jobs.ts'
 import {
   callOf,
   checkJobObserver,
@@ -14,9 +14,9 @@ import {
   type JobsOptions,
 } from './options.ts'
 import type { JobWork } from './run-work.ts'
-import { SharedLeader, serve, type ScheduledWork } from './scheduled.ts'
+import { SharedLeader, serve, type ScheduledWork } from './scheduled-jobs.ts'
 import { jobStatus, type JobStatus } from './status.ts'
-import { intervalMsOf, type Interval } from './times.ts'
+import { intervalMsOf, type Interval } from './due-times.ts'
 import { JobRuntime } from './job-runtime.ts'
 
 /** A job that was passed to `every`. */

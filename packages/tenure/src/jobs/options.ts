@@ -9,7 +9,7 @@ import { cronTimes, timezoneOf } from './cron.ts'
 import type { JobObserver } from './events.ts'
 import type { RunLimits } from './run-work.ts'
 import { Schedule, toleranceMsOf, type JobSchedule, type Missed } from './schedule.ts'
-import { intervalMsOf, intervalTimes, type Interval } from './times.ts'
+import { intervalMsOf, intervalTimes, type Interval } from './due-times.ts'
 
 /**
  * Options of {@link createJobs}, in addition to those of an elector without an election. Only `store` is required.

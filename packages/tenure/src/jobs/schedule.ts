@@ -1,4 +1,4 @@
-import type { Times } from './times.ts'
+import type { Times } from './due-times.ts'
 
 /** What to do about times at which no process could run the job: skip them, or run once for all of them. */
 export type Missed = 'skip' | 'run-once'

@@ -48,7 +48,7 @@ export interface Assignment {
   readonly epoch: number
   /** The attempt of the coordinator that wrote it. */
   readonly lineage: string
-  /** The members that own a shard or that one was revoked from. */
+  /** The members that own a shard, and the members from which a shard is being revoked. */
   readonly members: readonly MemberId[]
   readonly shards: readonly ShardState[]
 }

@@ -33,7 +33,7 @@ export function balance(shards: readonly ShardState[], living: readonly Balanced
   const add = (member: MemberId | undefined, count: number) =>
     member && loads.set(member.attempt, (loads.get(member.attempt) ?? 0) + count)
 
-  // Free shards are granted at once, each to the member with the fewest.
+  // Each free shard is granted immediately, to the member that has the fewest shards.
   const grants = new Map<number, MemberId>()
   for (const [shard, { state }] of shards.entries()) {
     const least = state === 'free' ? leastLoaded(receivers, loads) : undefined

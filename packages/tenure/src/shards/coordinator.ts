@@ -1,7 +1,7 @@
 /**
- * The rules for the coordinator of a group of shards: (state, input) to (state, effects). No I/O and no clock. A process
- * has such a state from the grant of the group's lease until that leadership ends. `member.ts` opens with what is not
- * guaranteed, and with the argument why a shard never has two owners.
+ * The rules for the coordinator of a group of shards: (state, input) to (state, effects). No I/O and no clock. A
+ * process has such a state from the grant of the group's lease until that leadership ends. `shard-member.ts` opens with
+ * what is not guaranteed, and with the argument why a shard never has two owners.
  *
  * The coordinator needs no belief in its own leadership. All that it decides becomes true only by writing the
  * assignment, which is a renewal of its lease: the store refuses it unless holder, attempt, term, and version still

@@ -1,7 +1,7 @@
 /**
- * Rule 5 of the coordinator: the assignment is lost, so any member may own any shard. Every such member must have
- * reported that it owns nothing, or be over, before a shard is granted again (S1). Where the store forgets terms, the
- * reports also say which terms were used (S2).
+ * Rule 5 of the coordinator: the assignment is lost, so any member may own any shard. Before a shard is granted again,
+ * every such member must have reported that it owns nothing, or must have ended (S1). Where the store forgets terms,
+ * the reports also say which terms were used (S2).
  */
 import { termOf, type MemberId, type ShardState } from './assignment.ts'
 import type { CoordinatorEffect, CoordinatorState } from './coordinator.ts'

@@ -20,9 +20,9 @@ export interface SeatRound {
 
 /** What the last read of a seat showed. */
 export interface SeatView extends SeatRecord {
-  /** When the reply that first showed this version arrived. */
+  /** The arrival time of the first reply that showed this version. */
   readonly firstSeenAtMs: number
-  /** When the reply that first showed this attempt arrived. */
+  /** The arrival time of the first reply that showed this attempt. */
   readonly presentSinceMs: number
 }
 

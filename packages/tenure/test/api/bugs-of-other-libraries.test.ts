@@ -236,7 +236,7 @@ describe('@kubernetes/client-node', () => {
 })
 
 describe('etcd3', () => {
-  test('a lost lease is reported before its duration is over, not after twice that time', async () => {
+  test('a lost lease is reported before its duration has passed, not after twice that time', async () => {
     const { clock, first } = scene()
     const { signal } = await first.elector.waitForLeadership()
     cutOff(first.store)

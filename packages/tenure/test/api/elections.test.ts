@@ -218,7 +218,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('acquireLeadership returns undefined when the reply is lost, and nobody leads until the TTL is over', async () => {
+  test('acquireLeadership returns undefined when the reply is lost, and nobody leads until the TTL has passed', async () => {
     const { elections, link, clock } = scene()
     link.fault = () => 'reply-lost'
     const held = follow(elections.acquireLeadership('k', 'v', fiveSeconds))
@@ -242,7 +242,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(await elections.acquireLeadership('a', '4', fiveSeconds)).toBeInstanceOf(AbortSignal)
   })
 
-  test("one of several processes wins, and another can win only after the winner's TTL is over", async () => {
+  test("one of several processes wins, and another can win only after the winner's TTL has passed", async () => {
     const { clock, inner } = scene()
     const processes = Array.from({ length: 8 }, () => {
       const { storage, link } = connection(inner, clock)

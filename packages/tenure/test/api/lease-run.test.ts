@@ -300,7 +300,7 @@ describe('one call of Lease.run', () => {
     expect(terms).toEqual([over, over, 2, 'new-leader false', 'elected true'])
   })
 
-  test('the lease is not released while a round runs that an observer started after it stopped the manager', async () => {
+  test('the lease is not released during a round that an observer started after it stopped the manager', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const seen: { lease?: Lease; round?: Promise<boolean> | undefined } = {}

@@ -46,7 +46,7 @@ test('a Manager hands over to the process that it names', async () => {
   await Promise.all([a?.stop(), b?.stop(), c?.stop(), clock.advance(60_000)])
 })
 
-test('a LeaderElector has a priority, asks whether it is eligible, and hands over', async () => {
+test('a LeaderElector supports priority, eligibility, and handover to a named candidate', async () => {
   const { clock, store } = scene()
   const make = (identity: string, more: object) =>
     new LeaderElector({

@@ -120,7 +120,7 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire' })
   })
 
-  test('a read that shows a newer version makes the advice of the store about the older one void', () => {
+  test('a read that shows a newer version voids advice from the store about the older one', () => {
     const d = drive(initialState({ ...settings, canWatch: false }), () => 0)
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1, retryAfterMs: 3_000 }
@@ -240,7 +240,7 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '' } })
   })
 
-  test('a candidate waits again when a refusal shows that another term was granted whose record is gone too', () => {
+  test('a candidate waits again when a refusal shows another grant whose record is also gone', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, highestTerm: 1 }, nowMs: 0, sleptMs: 0 })
@@ -282,7 +282,7 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'renew' })
   })
 
-  test('no renewal is sent when the answer to a renewal shows that the lease is already over', () => {
+  test('no renewal is sent when the answer to a renewal shows that the lease has already ended', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const mine = record({ holder: 'a', attempt: 'me.1' })

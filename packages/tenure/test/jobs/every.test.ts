@@ -143,7 +143,7 @@ describe('a scheduled job', () => {
     await on.close()
   })
 
-  test('missed: run-once makes one run of all missed times', async () => {
+  test('missed: run-once merges all missed times into one run', async () => {
     const on = fleet()
     const options = { name: 'hourly', missed: 'run-once' as const }
     const job = on.member('a').jobs.every('0 * * * *', options, on.work('a'))
@@ -264,7 +264,7 @@ describe('wall clocks', () => {
     await on.close()
   })
 
-  test('a job runs the time that is due when the wall clock jumps ahead, and repeats no time when the clock is set back', async () => {
+  test('a job runs the due scheduled time when the wall clock jumps ahead, and does not repeat one when the clock is set back', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cronTimes, timezoneOf } from '../../src/jobs/cron.ts'
 import { Schedule, toleranceMsOf } from '../../src/jobs/schedule.ts'
-import { intervalMsOf, intervalTimes, type Interval } from '../../src/jobs/times.ts'
+import { intervalMsOf, intervalTimes, type Interval } from '../../src/jobs/due-times.ts'
 
 const at = (text: string) => Date.parse(text)
 const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString())

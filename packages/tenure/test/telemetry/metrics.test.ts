@@ -49,7 +49,7 @@ test('the leader has the status 1 and all others have 0, from their first call o
   expect(second.value('tenure_term{election="my-app",lease_namespace="jobs"}')).toBe(2)
 })
 
-test('electors without releaseOnCrash have no metric of a guard', async () => {
+test('electors without releaseOnCrash have no guard metric', async () => {
   const { clock, replica } = scene()
   const { metrics } = replica('a')
   await clock.advance(1_000)
@@ -190,7 +190,7 @@ test('an election name is escaped in its label', async () => {
   expect(metrics.text()).toContain('leader_election_master_status{name="a\\"} 1\\\\",lease_namespace="jobs"} 1\n')
 })
 
-test('metrics eventually drop an election that is over, and keep one that is held or new', async () => {
+test('metrics eventually drop an election that has ended, and keep one that is held or new', async () => {
   const { clock, replica } = scene()
   const { metrics, status: now } = replica('a')
   for (let number = 0; number < 3_000; number++) {

@@ -32,7 +32,7 @@ export interface Counts {
   crashReleases: number
   /** How often a guard was killed, paused or cut off, or its pipe was closed or full. */
   guardFaults: number
-  /** How often a candidate took over that the last leader had named. */
+  /** How often a candidate that the last leader had named took over. */
   handOvers: number
   /** How often a leader stepped down because it was not eligible, or because its work made no progress. */
   unfit: number

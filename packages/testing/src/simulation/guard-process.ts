@@ -7,7 +7,7 @@ import type { Machine } from './machine.ts'
 const callTimeoutMs = 2_000
 
 /** An input of the guard without the time. */
-export type GuardMessage = GuardInput extends infer Each
+export type UntimedGuardInput = GuardInput extends infer Each
   ? Each extends GuardInput
     ? Omit<Each, 'nowMs'>
     : never
@@ -23,7 +23,7 @@ export class GuardProcess {
   readonly #isGone: () => boolean
   /** The write ids of this guard's releases. */
   readonly #writeIds = new Set<string>()
-  readonly #pipe: GuardMessage[] = []
+  readonly #pipe: UntimedGuardInput[] = []
   #state = initialGuardState
   #timer: Timer | undefined
 
@@ -45,7 +45,7 @@ export class GuardProcess {
   }
 
   /** Writes to the pipe. Messages arrive in order, even if the guard was paused. */
-  write(message: GuardMessage): void {
+  write(message: UntimedGuardInput): void {
     this.#pipe.push(message)
     this.machine.deliver(() => {
       const next = this.#pipe.shift()
@@ -57,7 +57,7 @@ export class GuardProcess {
     return this.#writeIds.has(writeId ?? attempt)
   }
 
-  #dispatch(message: GuardMessage): void {
+  #dispatch(message: UntimedGuardInput): void {
     if (this.#state.phase === 'over' || this.machine.state === 'dead') return
     const { state, effects } = guardStep(this.#state, { ...message, nowMs: this.#clock.monotonicMs() })
     this.#state = state
@@ -78,7 +78,7 @@ export class GuardProcess {
     )
   }
 
-  async #call(effect: Extract<GuardEffect, { attempt: unknown }>): Promise<GuardMessage> {
+  async #call(effect: Extract<GuardEffect, { attempt: unknown }>): Promise<UntimedGuardInput> {
     const { attempt, election } = effect.attempt
     const controller = new AbortController()
     const timer = this.#clock.setTimer(callTimeoutMs, () => controller.abort(new Error('The call timed out.')))

@@ -1,6 +1,6 @@
 import type { LeaseRecord } from 'tenure'
 import type { GuardedAttempt, GuardRegistry } from 'tenure/internal'
-import type { GuardMessage, GuardProcess } from './guard-process.ts'
+import type { UntimedGuardInput, GuardProcess } from './guard-process.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
@@ -29,7 +29,7 @@ export class SimulatedGuard implements GuardRegistry {
   readonly #registered = new Map<string, GuardedAttempt>()
   readonly #guards: GuardProcess[] = []
   /** Messages that are still in the memory of the process because the pipe is full. */
-  #unwritten: GuardMessage[] = []
+  #unwritten: UntimedGuardInput[] = []
   #isConnected = false
   #startedAtMs = -Infinity
   #fullUntilMs = -Infinity
@@ -119,7 +119,7 @@ export class SimulatedGuard implements GuardRegistry {
   }
 
   /** A guard that was lost is replaced at most once per lease, and gets everything that is registered. */
-  #announce(message: GuardMessage): Promise<void> | undefined {
+  #announce(message: UntimedGuardInput): Promise<void> | undefined {
     const { world, leaseDurationMs, machine } = this.#options
     if (this.#isConnected) this.#write(message)
     else if (world.nowMs >= this.#startedAtMs + leaseDurationMs) {
@@ -132,7 +132,7 @@ export class SimulatedGuard implements GuardRegistry {
     return new Promise((resolve) => void machine.clock.setTimer(longestArmingMs, resolve))
   }
 
-  #write(message: GuardMessage): void {
+  #write(message: UntimedGuardInput): void {
     if (!this.#isConnected) return
     if (this.#options.world.nowMs < this.#fullUntilMs) this.#unwritten.push(message)
     else this.#guards.at(-1)?.write(message)

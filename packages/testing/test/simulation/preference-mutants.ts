@@ -11,7 +11,7 @@ export interface PreferenceMutant extends EngineMutant {
 
 const watched: ExploreOptions = { leaseTicks: 6 }
 const polled: ExploreOptions = { ...watched, watch: false }
-/** One process that must lead again as soon as its own cooldown is over. */
+/** One process that must lead again as soon as its own cooldown has ended. */
 const alone: ExploreOptions = { ...watched, electors: 1, priorities: ['lowest'], leaderWithinTicks: 7 }
 
 /** Faults that are about who should lead, often. */

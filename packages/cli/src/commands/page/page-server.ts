@@ -116,7 +116,7 @@ async function answerOf(path: string, query: string, response: ServerResponse, a
   const given = new URLSearchParams(query)
   if (path === '/v1/identity') return answers.identity()
   if (path === '/v1/replicas') return answers.replicas()
-  if (path === '/v1/changes') return { changes: answers.sightings.changesOf(new Set(namesIn(query)), 999) }
+  if (path === '/v1/changes') return { changes: answers.observations.changesOf(new Set(namesIn(query)), 999) }
   if (path === '/v1/groups') {
     const limit = Math.min(100, Math.max(1, Number(given.get('limit') ?? '50') || 50))
     return answers.groups({ after: given.get('after') ?? undefined, limit, search: given.get('search') ?? '' })
@@ -128,16 +128,21 @@ async function answerOf(path: string, query: string, response: ServerResponse, a
 }
 
 /** Returns the state of one election as soon as it has been observed. Stops waiting when the client disconnects. */
-async function groupOf(name: string, response: ServerResponse, { sightings }: StoreAnswers): Promise<object> {
+async function groupOf(name: string, response: ServerResponse, { observations }: StoreAnswers): Promise<object> {
   const state = await new Promise<PageEvent>((resolve) => {
-    response.once('close', sightings.follow(name, resolve))
+    response.once('close', observations.follow(name, resolve))
   })
   const { leader = null, previous_leader, highest_term = state.term ?? 0 } = state
   if (!leader && !previous_leader) throw new RefusedRequest(404, 'NOT_FOUND', 'This election does not exist.')
   return { group_id: name, leader, ...(previous_leader && { previous_leader }), highest_term }
 }
 
-function watch(request: IncomingMessage, response: ServerResponse, { sightings }: StoreAnswers, names: string[]): void {
+function watch(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { observations }: StoreAnswers,
+  names: string[],
+): void {
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
@@ -148,7 +153,7 @@ function watch(request: IncomingMessage, response: ServerResponse, { sightings }
     if (response.writableLength > mostUnreadBytes) response.destroy()
   }
   write(': here\n\n')
-  const ends = names.map((name) => sightings.follow(name, (event) => write(`data: ${JSON.stringify(event)}\n\n`)))
+  const ends = names.map((name) => observations.follow(name, (event) => write(`data: ${JSON.stringify(event)}\n\n`)))
   const endTicks = every(heartbeatMs, () => write(': still here\n\n'))
   request.socket.once('close', () => {
     endTicks()

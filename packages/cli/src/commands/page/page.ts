@@ -40,8 +40,8 @@ export async function page(flags: Sources['flags']): Promise<void> {
   const onAnswer = () => {
     if (troubles.end({ ofRenewal: false })) log.info({}, 'the store answers again')
   }
-  const sightings = new Observations({ store, timeoutMs, onError, onAnswer })
-  const answers = new StoreAnswers({ store, list, sightings, timeoutMs, kind: /^[\w+]+/.exec(url)?.[0] ?? 'store' })
+  const observations = new Observations({ store, timeoutMs, onError, onAnswer })
+  const answers = new StoreAnswers({ store, list, observations, timeoutMs, kind: /^[\w+]+/.exec(url)?.[0] ?? 'store' })
   const token = secret(secretBytes).toString('base64url')
   const server = await PageServer.listen({ listen: settings.listen, token, answers })
   tell(
@@ -50,7 +50,7 @@ export async function page(flags: Sources['flags']): Promise<void> {
   print(`${server.url}/#token=${token}`)
   stopOnSignals(log, async () => {
     await server.close()
-    sightings.close()
+    observations.close()
     await store.close?.()
   })
 }

@@ -22,7 +22,7 @@ const cacheMs = 4_000
 interface StoreAnswersOptions {
   readonly store: LeaseStore
   readonly list: NonNullable<LeaseStore['list']>
-  readonly sightings: Observations
+  readonly observations: Observations
   readonly timeoutMs: number
   /** The kind of store as the page shows it, such as `postgres`. */
   readonly kind: string
@@ -45,14 +45,14 @@ interface ObservedMembers {
 
 /** Answers the page's requests from a store, in the format of the HTTP API. */
 export class StoreAnswers {
-  readonly sightings: Observations
+  readonly observations: Observations
   readonly #options: StoreAnswersOptions
   readonly #kept = new Map<string, { readonly atMs: number; readonly page: Promise<GroupsAnswer> }>()
 
   readonly #members = new Map<string, ObservedMembers>()
 
   constructor(options: StoreAnswersOptions) {
-    this.sightings = options.sightings
+    this.observations = options.observations
     this.#options = options
   }
 
@@ -64,7 +64,7 @@ export class StoreAnswers {
   /** Returns the health of the store. Lists no replicas, because a store does not report them. */
   replicas(): ReplicasAnswer {
     const { kind } = this.#options
-    const storage = { kind, healthy: this.sightings.isHealthy }
+    const storage = { kind, healthy: this.observations.isHealthy }
     return { answered_by: hostname(), storage, active: null, term: null, replicas: null }
   }
 
@@ -120,13 +120,13 @@ export class StoreAnswers {
   }
 
   async #read(page: { readonly after: string | undefined; readonly limit: number }): Promise<ListPage> {
-    const { list, timeoutMs, sightings } = this.#options
+    const { list, timeoutMs, observations } = this.#options
     try {
       const found = await callWithTimeout(timeoutMs, (call) => list(page, call))
-      sightings.answered(true)
+      observations.answered(true)
       return found
     } catch (error) {
-      sightings.answered(false)
+      observations.answered(false)
       throw error
     }
   }

@@ -25,6 +25,6 @@ function parse(path: string, text: string): Configuration {
   } catch (error) {
     throw usageError([`The configuration file ${path} is not JSON: ${messageOf(error)}`])
   }
-  if (!isObject(value)) throw usageError([`The configuration file ${path} must hold one JSON object.`])
+  if (!isObject(value)) throw usageError([`The configuration file ${path} must contain one JSON object.`])
   return value
 }

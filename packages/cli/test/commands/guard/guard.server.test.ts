@@ -17,7 +17,7 @@ const namespace = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']
 const hasNamespaces = spawnSync(namespace[0] ?? '', [...namespace.slice(1), 'true']).status === 0
 
 describeWith(redis, 'tenure guard', (server) => {
-  test('a standby leads long before the lease expires when a process died that the guard serves', async () => {
+  test('a standby leads long before the lease expires when a process that the guard serves dies', async () => {
     const { url } = server()
     const guard = await startGuard(url)
     const [one, two] = await Promise.all([startLeader(url, guard.path), startLeader(url, `unix:${guard.path}`)])
@@ -131,7 +131,7 @@ describeWith(redis, 'tenure guard', (server) => {
   })
 
   describe('the socket', () => {
-    test('the socket has mode 600, or 660 and the group of --group', async () => {
+    test('the socket has mode 600, or 660 and the group that --group names', async () => {
       const own = await startGuard(server().url)
       expect(lstatSync(own.path).mode & 0o777).toBe(0o600)
       const [group = 0] = process.getgroups?.() ?? []

@@ -4,7 +4,7 @@ import { fileStore } from 'tenure/stores/file'
 import { expect, onTestFinished, test } from 'vitest'
 import { ask, campaign, linesOf, run, serve, temporaryFolder } from '../../tenure.ts'
 
-test('tenure handover moves the lead to a named candidate, and says why it does not', async () => {
+test('tenure handover moves leadership to a named candidate, or says why it cannot', async () => {
   const directory = temporaryFolder()
   const store = fileStore({ directory })
   const url = pathToFileURL(directory).href

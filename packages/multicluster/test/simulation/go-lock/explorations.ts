@@ -74,8 +74,8 @@ export async function expectLockCovered(exploration: LockExploration): Promise<v
 }
 
 /**
- * Explores a lock with a mistake until it breaks a rule, and fails if it never does. The real lock must break no rule
- * with the same options.
+ * Explores a mutant of the lock until it violates a rule, and fails if it never does. With the same options, the real
+ * lock must not violate any rule.
  */
 export async function expectLockMistakeFound({ name, in: options }: LockMutant): Promise<void> {
   const bounded = { ...options, states: lockMutantStates }

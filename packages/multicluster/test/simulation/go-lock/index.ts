@@ -34,8 +34,8 @@ export interface LockReport extends SearchResult {
 }
 
 /**
- * Returns a setup. By default, it has two candidates in one cluster and one in another, and the shortest lease and
- * bound with a tick between them.
+ * Returns a setup. By default, two candidates are in one cluster and one is in another. The lease and the bound are as
+ * short as possible while the lease is one tick longer.
  */
 export function setupOf({ faults, ...options }: LockOptions): Setup {
   return {

@@ -144,7 +144,7 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
       else checkMayAct(request.identity, groupId, body.node_id)
       const { successor } = body
       if (successor !== undefined && successor === body.node_id) {
-        throw new ServiceError('INVALID_REQUEST', 'successor must name another node than node_id, which resigns.')
+        throw new ServiceError('INVALID_REQUEST', 'successor must name a node other than node_id, which resigns.')
       }
       const held = { ...heldOf(groupId, body), successor }
       const groups = state.forCaller(limits.callerOf(request))

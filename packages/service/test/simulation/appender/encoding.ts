@@ -6,7 +6,7 @@
 import { ServiceError } from '../../../src/common/errors.ts'
 import type { Appender } from '../../../src/storage/appender.ts'
 import type { StoredGroup, StorageHead } from '../../../src/storage/storage.ts'
-import { forget } from './forget.ts'
+import { forget } from './irrelevant-state.ts'
 import { headOf, keptGroup, type Flight, type Kept, type ActiveTerm, type Scene, type Swap } from './scene.ts'
 
 const phases = ['elected', 'swapping', 'swapped', 'serving'] as const

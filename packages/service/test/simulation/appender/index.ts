@@ -10,9 +10,9 @@ import {
   type Violation,
   type SearchedModel,
 } from '../../../../testing/src/simulation/explore/search.ts'
-import { Course, noCounts, type AppenderCounts } from './course.ts'
+import { Course, noCounts, type AppenderCounts } from './invariants.ts'
 import { readScene, writeScene } from './encoding.ts'
-import { forget } from './forget.ts'
+import { forget } from './irrelevant-state.ts'
 import { movesOf } from './moves.ts'
 import { firstScene, type AppenderFault, type Scene, type Setup } from './scene.ts'
 

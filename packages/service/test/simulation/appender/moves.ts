@@ -2,7 +2,7 @@
 import { ServiceError } from '../../../src/common/errors.ts'
 import { answered, changed, ended, newAppender, next } from '../../../src/storage/appender.ts'
 import { isSameHead, type StoredGroup } from '../../../src/storage/storage.ts'
-import type { Course } from './course.ts'
+import type { Course } from './invariants.ts'
 import {
   isConfirmation,
   keptGroup,

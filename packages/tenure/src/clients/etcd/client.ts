@@ -231,7 +231,10 @@ export class EtcdClient {
     return understood(endpoint.name, body, (answer) => this.#ofCluster(endpoint, clusterOf(answer), () => take(answer)))
   }
 
-  /** Remembers the cluster of an answer that `take` accepts. Throws if it is another one than before. */
+  /**
+   * Remembers the cluster of an answer that `take` accepts. Throws if the answer is from a different cluster than
+   * earlier answers.
+   */
   #ofCluster<T>({ name }: Endpoint, clusterId: string, take: () => T): T {
     if (this.#clusterId !== undefined && clusterId !== this.#clusterId)
       throw wrongCluster(name, clusterId, this.#clusterId)

@@ -116,7 +116,7 @@ export class ProtobufReader {
   }
 
   #expect(type: number): void {
-    if (this.#type !== type) throw new MalformedResponse(`field ${this.#field} has another type than expected`)
+    if (this.#type !== type) throw new MalformedResponse(`field ${this.#field} has a different type than expected`)
   }
 
   #varint(): number | bigint {

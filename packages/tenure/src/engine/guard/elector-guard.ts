@@ -124,7 +124,7 @@ export function guardFor(
   if (!isMainThread) throw refuse('it needs the main thread: the end of a worker thread is not the end of its process')
   if (!store.terms) throw refuse('the store keeps no terms, so a guard could not identify what it releases')
   if (scheme !== 'file') return new ElectorGuard(url, afterMs, GuardLink.shared)
-  if (origin?.isSlow) throw refuse('a file store with fastTakeover: false does not want a fast takeover')
+  if (origin?.isSlow) throw refuse('fastTakeover: false on a file store contradicts releaseOnCrash')
   // The liveness socket of the file store is faster than any guard.
   return undefined
 }

@@ -46,7 +46,11 @@ export function checkPresence(
   }
   if (!present) {
     if (generation === undefined) return undefined
-    throw invalidOption('generation', generation, 'it needs present: true, because other candidates see it in the seat')
+    throw invalidOption(
+      'generation',
+      generation,
+      'it requires present: true, because candidates publish their generation in their seat',
+    )
   }
   if (!store.terms) {
     throw invalidOption('present', present, 'the store keeps no terms and no metadata, so it cannot keep members')

@@ -169,7 +169,7 @@ export class MemberObserver {
     this.#seatCount = maxMembers
   }
 
-  /** Reads the seats, and who leads. With `undecidedOnly`, only the seats whose members may have crashed. */
+  /** Reads the seats and the leader. With `undecidedOnly`, it reads only the seats whose members may have crashed. */
   async look({ undecidedOnly = false } = {}): Promise<void> {
     for (let from = 0; from < this.#seatCount;) {
       const wanted = Array.from({ length: this.#seatCount - from }, (_, index) => from + index)

@@ -18,7 +18,7 @@ import { objectPrefix, maxPageSize, objectOf, readRecords } from '../../store-ki
 import { gcsFailure } from './failures.ts'
 import { metadataFetch, type GcsFetch, type GcsRequest, type GcsResponse } from './fetch.ts'
 import { findingsOfBucket } from './diagnostics.ts'
-import { WriteLimiter } from './pace.ts'
+import { WriteLimiter } from './write-limiter.ts'
 import type { Page } from '../../store-kit/list.ts'
 import { twoObjectStore, type ObjectKind, type ObjectBackend } from '../../store-kit/two-object-store.ts'
 import { parseObject } from '../../store-kit/record-fields.ts'

@@ -9,7 +9,7 @@ export interface TableNames {
   readonly leases: string
   /** The highest terms, which outlive the records. */
   readonly terms: string
-  /** Format and notification channel. */
+  /** The table that stores the format version and the name of the notification channel. */
   readonly meta: string
   readonly versions: string
   readonly notify: string

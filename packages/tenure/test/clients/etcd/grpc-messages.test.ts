@@ -29,7 +29,7 @@ describe('transactions for the gRPC API of etcd', () => {
     expect(hexOf(transaction)).toBe(expected)
   })
 
-  test('a revision that does not fit into a number is encoded exactly', () => {
+  test('a revision above 2^53 is encoded exactly', () => {
     const modRevision = '9223372036854775807'
     expect(hexOf({ compare: [{ key: 'k', modRevision }] })).toBe('0a0f10021a016b30ffffffffffffffff7f')
   })
@@ -68,7 +68,7 @@ function responseOf({ clusterId, revision, succeeded = false, responses }: Conte
 const header = { clusterId: '14841639068965178418', revision: '9' }
 
 describe('answers of the gRPC API of etcd', () => {
-  test('decodeTxnResponse keeps numbers that do not fit into a number', () => {
+  test('decodeTxnResponse keeps the exact value of integers above 2^53', () => {
     const modRevision = '9007199254740993'
     const responses = range((writer) => {
       writer.integer(4, 1)

@@ -7,7 +7,7 @@ const sent: Transaction = { compare: [], success: [{ get: 'a' }], failure: [{ pu
 const header = { cluster_id: '1', revision: '9' }
 
 describe('answers from etcd', () => {
-  test('decodeTransaction keeps revisions that do not fit into a number', () => {
+  test('decodeTransaction keeps the exact value of revisions above 2^53', () => {
     const modRevision = '9007199254740993'
     const kvs = [{ key: base64('é'), value: base64('ü'), mod_revision: modRevision }]
     const body = {

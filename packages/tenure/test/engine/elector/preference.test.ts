@@ -78,7 +78,7 @@ describe('eligible', () => {
       () => Promise.reject(new Error('late')),
       /returned a promise, but it must return true or false/,
     ],
-  ])('an eligible that %s counts as not eligible and is reported once', async (_, eligible, message) => {
+  ])('an eligible function that %s counts as not eligible and is reported once', async (_, eligible, message) => {
     const options = { eligible } as unknown as Partial<ElectorOptions>
     const { elector, clock, events } = scene(options)
     elector.start()
@@ -134,7 +134,7 @@ describe('priority', () => {
     },
   )
 
-  test('a candidate of the lowest priority waits after an expiry too', async () => {
+  test('a candidate of the lowest priority also waits after an expiry', async () => {
     const { elector, clock, memory } = scene({ priority: () => 'lowest' })
     const claim = { election: 'e', holder: 'gone', attempt: 'x', leaseDurationMs: lease, afterTerm: 0, metadata: {} }
     await memory.acquire(claim, call)
@@ -196,7 +196,7 @@ describe('stepDown({ to })', () => {
   test.each([
     [true, retryMs],
     [false, 2 * retryMs],
-  ])('others wait for a successor that does not exist, with a watch: %s', async (watch, waitMs) => {
+  ])('candidates wait for a named successor even if it does not exist, with a watch: %s', async (watch, waitMs) => {
     const { make, clock, elector, memory } = await leading({ watch })
     const other = make({ identity: 'b' })
     other.start()

@@ -20,7 +20,7 @@ describe('unknown outcomes', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('an acquire is retried with the same attempt, then given up, and its late grant is released', async () => {
+  test('an acquire is retried with the same attempt, then abandoned, and its late grant is released', async () => {
     const { elector, clock, link, memory } = scene({ watch: false })
     link.fate('acquire', 'lose-answer')
     link.fate('read', 'fail')

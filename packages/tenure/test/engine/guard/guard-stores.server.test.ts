@@ -39,19 +39,16 @@ function crashes(name: string, ends: readonly string[], place: () => Place) {
     return { leader: leader.child, standby }
   }
 
-  test.each(ends)(
-    `a standby on ${name} leads long before the lease of a process expires that ended by %s`,
-    async (end) => {
-      const { leader, standby } = await start()
-      const ended = once(leader, 'exit')
-      if (end === 'SIGKILL') leader.kill('SIGKILL')
-      else leader.send(end)
-      await ended
-      const endedAt = performance.now()
-      await standby.waitForLeadership({ signal: AbortSignal.timeout(30_000) })
-      expect(performance.now() - endedAt).toBeLessThan(beforeExpiryMs)
-    },
-  )
+  test.each(ends)(`a standby on ${name} leads long before the lease expires when a process ends by %s`, async (end) => {
+    const { leader, standby } = await start()
+    const ended = once(leader, 'exit')
+    if (end === 'SIGKILL') leader.kill('SIGKILL')
+    else leader.send(end)
+    await ended
+    const endedAt = performance.now()
+    await standby.waitForLeadership({ signal: AbortSignal.timeout(30_000) })
+    expect(performance.now() - endedAt).toBeLessThan(beforeExpiryMs)
+  })
 
   return start
 }

@@ -30,7 +30,7 @@ const stores: readonly [ServerKind, string][] = [
 for (const [kind, scheme] of stores) {
   describeWith(kind, `the guard on ${kind.name}`, (server) => {
     test.each(['SIGKILL', 'abort', 'exit', 'throw', 'reject', 'out of memory'])(
-      `a standby on ${kind.name} leads long before the lease of a process expires that ended by %s`,
+      `a standby on ${kind.name} leads long before the lease expires when a process ends by %s`,
       async (end) => {
         const url = urlOf(server(), scheme)
         const election = newElection()
@@ -60,7 +60,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     expect(performance.now() - pausedAt).toBeGreaterThan(2_000)
   })
 
-  test('a process whose descriptors somebody closed keeps leading', async () => {
+  test('a process keeps leading when its file descriptors are closed', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election] })
     const standby = await startStandby(server().url, election)
@@ -70,7 +70,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     expect(standby.leader()).toMatchObject({ released: false })
   })
 
-  test('a process with a busy worker thread is released only after the whole process has ended', async () => {
+  test('the lease of a process with a busy worker thread is released only after the whole process has ended', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election] })
     const standby = await startStandby(server().url, election)
@@ -105,7 +105,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     expect(process.kill(id, 0)).toBe(true)
   })
 
-  test('the metric of the guard is 1 only while a crash would be noticed', async () => {
+  test('the guard metric is 1 only while a crash would be noticed', async () => {
     const elections = [newElection()]
     const armed = async ({ tell }: Leader) => {
       const { text } = await tell('metrics', 'measured')

@@ -6,7 +6,7 @@ const retryMs = 2_000
 const leaderOf = ({ processes }: PresentFleet) => processes.find(({ elector }) => elector.isLeader())
 const losses = ({ events }: PresentProcess) => events.flatMap((event) => (event.type === 'lost' ? [event.reason] : []))
 
-/** Takes a seat that asks for a hand-over, as `tenure handover` does. Returns what releases it. */
+/** Takes a seat that asks for a hand-over, as `tenure handover` does. Returns a function that releases the seat. */
 async function ask(fleet: PresentFleet, to: string): Promise<() => Promise<void>> {
   const ofTerm = leaderOf(fleet)?.elector.explain().term ?? 0
   const { library, store, clock } = fleet
@@ -39,7 +39,7 @@ async function rollingUpdate(fleet: PresentFleet, hasGeneration: boolean, first:
   await fleet.advance(leaseMs)
   const terms = () => leaderOf(fleet)?.elector.explain().term ?? 0
   const before = terms()
-  // Begins with another process each time. The last one to go leads at first if `first` is 1.
+  // `first` decides which of the old processes stops first. If it is 1, the leader stops last.
   for (let index = 0; index < 5; index += 1) {
     fleet.start(hasGeneration ? { generation: 2 } : {})
     await fleet.advance(leaseMs * 1.5)

@@ -48,7 +48,9 @@ export interface PresentProcess {
   hasCrashed: boolean
 }
 
-/** Processes of one group in virtual time. Each advance checks that no two of them believe to hold the same seat. */
+/**
+ * Processes of one group in virtual time. Each advance checks that no two of them believe that they hold the same seat.
+ */
 export class PresentFleet {
   readonly clock = fakeClock()
   readonly library: Library
@@ -101,7 +103,7 @@ export class PresentFleet {
     return started
   }
 
-  /** Ends a process without any chance to clean up. */
+  /** Ends a process without letting it clean up. */
   crash(process: PresentProcess): void {
     process.isCut = true
     process.hasCrashed = true

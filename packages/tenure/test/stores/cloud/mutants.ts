@@ -244,7 +244,7 @@ export const gcsMutations: readonly CloudMutation[] = [
   },
   {
     name: 'writes of one object are not spaced out',
-    file: 'stores/gcs/pace.ts',
+    file: 'stores/gcs/write-limiter.ts',
     find: 'Math.max(nowMs, before ?? nowMs)',
     replace: 'nowMs',
     caughtBy: 'writes of one object are more than a second apart',
@@ -258,7 +258,7 @@ export const gcsMutations: readonly CloudMutation[] = [
   },
   {
     name: 'a write waits for its turn beyond its deadline',
-    file: 'stores/gcs/pace.ts',
+    file: 'stores/gcs/write-limiter.ts',
     find: 'if (waitMs >= timeoutMs) {',
     replace: 'if (waitMs === Infinity) {',
     caughtBy: 'a write does not wait for its turn beyond its deadline',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { noteUntested } from '../../../../../test/servers/report.ts'
 import { call, claim, files, grant, openStore } from './fixtures.ts'
-import { mount } from './mount.ts'
+import { mount } from './mount-filesystem.ts'
 
 describe('fileStore on a failing disk', () => {
   test('a full disk fails writes, still serves reads, and recovers once space is freed', async (context) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Granted, Outcome } from '../../../src/engine/lease-store.ts'
 import { call, claim, files, grant, openStore, temporaryDirectory } from './fixtures.ts'
-import { noOtherUsers, User } from './user.ts'
+import { noOtherUsers, User } from './other-user.ts'
 
 /** A directory like /tmp, where anyone may create entries, and nobody may remove the entries of others. */
 async function publicDirectory(mode = 0o1777): Promise<string> {
@@ -218,7 +218,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     })
   })
 
-  test('a warning about a shared directory suggests no chmod that would lock other members out', async () => {
+  test('a warning about a shared directory does not suggest a chmod that would lock other members out', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, 0, group)
     await chmod(directory, 0o2770)
@@ -235,7 +235,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     }
   })
 
-  test('a warning suggests no chmod that only root could run', async () => {
+  test('a warning does not suggest a chmod that only root could run', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, 0, group)
     await chmod(directory, 0o770)

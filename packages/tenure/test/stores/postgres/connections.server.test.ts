@@ -316,7 +316,7 @@ describeWith(postgres, 'connections of postgresStore', (server) => {
     await expect(store.read('payments', call)).resolves.toMatchObject({ term: 8 })
   })
 
-  test('an observer needs only the select privilege, and cannot send notifications', async () => {
+  test('an observer needs only the SELECT privilege, and cannot send notifications', async () => {
     const record = recordOf(await open().acquire(claimOf(), call))
     await admin.query(`create role onlooker login; grant select on ${table}, ${table}_terms, ${table}_meta to onlooker`)
     const store = open({ connect: () => connectTo(urlFor('onlooker')), createTable: false })

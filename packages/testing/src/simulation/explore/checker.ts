@@ -118,7 +118,7 @@ export class TransitionChecker {
   /** Checks a call that a process is about to send. `inFlight`: its previous call has not ended. */
   sends({ state, open, work, unfitBy, unfitSinceMs }: ModelProcess, call: Call, inFlight: boolean): void {
     const name = nameOf(state)
-    // At the very moment at which it becomes ineligible, it may have been asked already.
+    // It may have been asked just before it became ineligible, within the same moment.
     if (call.verb === 'acquire' && unfitBy === 'ineligible' && unfitSinceMs < 0)
       this.violate('I10', `${name} contends although it is not eligible`)
     if (inFlight) this.violate('I9', `${name} has two calls in flight`)

@@ -204,7 +204,7 @@ export class FieldWriter implements FieldVisitor {
     let number = this.#numbers.get(name)
     if (number === undefined) {
       number = this.#known.length
-      if (number > 255) throw new RangeError('A state has too many names.')
+      if (number > 255) throw new RangeError('A model state has too many distinct names to encode.')
       this.#numbers.set(name, number)
       this.#known.push(as)
     } else {

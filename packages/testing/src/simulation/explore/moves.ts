@@ -127,7 +127,7 @@ function arrivals(scene: ModelState, setup: Setup): Move[] {
   return [...relayArrivals(scene, setup), ...recoveries(scene, setup), ...electors]
 }
 
-/** A process may lead again at any time. */
+/** A process that was ineligible or stalled may become fit to lead again at any time. */
 function recoveries(scene: ModelState, setup: Setup): Move[] {
   return scene.slots.flatMap((slot, who): Move[] => {
     if (slot.unfitBy === undefined) return []

@@ -92,7 +92,7 @@ export interface RelayTools {
 
 /** Delivers a message to a relay. */
 export function arriveAtRelay(scene: ModelState, message: ModelMessage, via: number, tools: RelayTools): ModelState {
-  if (message.kind === 'request') return carryOut(scene, passedOn(scene, message, via, tools.between), tools)
+  if (message.kind === 'request') return carryOut(scene, relayedRequest(scene, message, via, tools.between), tools)
   if (message.kind === 'reply') return takeAnswer(scene, message, tools)
   const { record, highestTerm } = message
   const relay = relayOf(scene, via)
@@ -100,7 +100,12 @@ export function arriveAtRelay(scene: ModelState, message: ModelMessage, via: num
 }
 
 /** Returns a request as a relay forwards it now. */
-export function passedOn(scene: ModelState, message: ModelMessage, via: number, between: RelayModel): ModelMessage {
+export function relayedRequest(
+  scene: ModelState,
+  message: ModelMessage,
+  via: number,
+  between: RelayModel,
+): ModelMessage {
   const { claim, verb } = message
   const acquire = verb === 'acquire' ? (claim as AcquireClaim) : undefined
   const passed = acquire ? between.passOn(relayOf(scene, via).memory, acquire) : claim

@@ -1,5 +1,5 @@
 /** The steps and faults of relays, except for forwarding calls. */
-import { asked, begin, carryOut, crash, passedOn, relaysFor, watched, withRelay } from './relay-model.ts'
+import { asked, begin, carryOut, crash, relayedRequest, relaysFor, watched, withRelay } from './relay-model.ts'
 import type { Move, Tools } from './moves.ts'
 import type { Fault, ModelMessage, ModelState, Setup } from './model-state.ts'
 import { eventFor, handle } from './server.ts'
@@ -76,7 +76,7 @@ export function addPassingFaults(scene: ModelState, index: number, setup: Setup,
     const text = (what: string) => () => `FAULT: forwards ${nameIn(setup, who)}'s ${verb}, and ${what}`
     const pass = (next: ModelState) => {
       const rest = { ...next, messages: next.messages.toSpliced(index, 1) }
-      return { rest, passed: passedOn(rest, message, via, between) }
+      return { rest, passed: relayedRequest(rest, message, via, between) }
     }
     add('late', name, text('the call is delayed'), (next) => {
       const { rest, passed } = pass(next)

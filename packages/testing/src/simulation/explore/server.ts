@@ -1,4 +1,4 @@
-/** The store's server. It applies the rules of `stores/rules.ts` in one step, as every store does. */
+/** The store's server. It applies the rules of `store-kit/rules.ts` in one step, as every store does. */
 import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from 'tenure'
 import { type Current, granted, judgeAcquire, judgeRelease, judgeRenew, refused, type Verdict } from 'tenure/store-kit'
 import { remainingMs, type TransitionChecker } from './checker.ts'

@@ -9,7 +9,7 @@ import type { Violation, SearchedModel } from './search.ts'
 
 /** One in this many liveness checks is long, even in states where nothing is about to end. */
 const longShare = 16
-/** The check is made this often where a bound is given, because the bound is what is to be proven. */
+/** If a bound is given, liveness is checked this often, because the bound is to be proven. */
 const boundedShare = 4
 /** The limit of steps in one liveness check. Three leases take a few hundred. */
 const mostSteps = 5_000
@@ -73,7 +73,8 @@ function nextChoice(choices: number[], options: number): boolean {
 /**
  * I10: when every process runs and no more faults occur, a candidate leads within the bound, or within three leases.
  * I11: time advances. With `isLong`, also checks that by then every process that was told to stop has stopped, and that
- * no term is still ending. With `isUnused`, no fault has occurred yet. Then a record that was never written is not waited for at all.
+ * no term is still ending. With `isUnused`, no fault has occurred yet. In that case, no candidate waits for a record
+ * that was never written.
  */
 function stuck(
   scene: ModelState,

@@ -78,7 +78,7 @@ function documentsOf(yaml: YamlPackage, text: string): readonly YamlDocument[] {
   try {
     return yaml.parseAllDocuments(text, { ...options, logLevel: 'silent' })
   } catch (error) {
-    // The parser may run out of stack before it notices how deep the text is nested.
+    // The parser may run out of stack before it notices how deeply the text is nested.
     throw new YamlError('', 0, error instanceof RangeError ? tooDeep : 'the package "yaml" cannot read it')
   }
 }

@@ -13,7 +13,7 @@ import type { Heartbeats } from '../../../src/relay/spec-only-heartbeats.ts'
 import { knownAttempt, renewTimeOf } from './attempts.ts'
 
 /** The faults that may occur. */
-export const documentFaults = [
+export const specOnlyFaults = [
   'lost',
   'unheard',
   'late',
@@ -37,7 +37,7 @@ export const documentFaults = [
  * - `replaced`: a candidate is cut off while its resource is deleted, and another process of the same name starts.
  * - `taken-over`: another candidate writes one heartbeat into the resource.
  */
-export type DocumentFault = (typeof documentFaults)[number]
+export type SpecOnlyFault = (typeof specOnlyFaults)[number]
 
 /** The constant parameters. Times are in ticks. */
 export interface Setup {
@@ -58,7 +58,7 @@ export interface Setup {
   readonly isSymmetric: boolean
   /** Whether relays poll the global store from time to time. */
   readonly looks: boolean
-  readonly faults: ReadonlySet<DocumentFault>
+  readonly faults: ReadonlySet<SpecOnlyFault>
   readonly budget: number
 }
 

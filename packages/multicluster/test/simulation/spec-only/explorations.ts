@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { exploreDocument, wideTimings, type DocumentOptions, type DocumentReport } from './index.ts'
+import { exploreSpecOnly, wideTimings, type SpecOnlyOptions, type SpecOnlyReport } from './index.ts'
 
 /** An exploration that must be complete, and the command that runs it. */
-interface DocumentExploration {
+interface SpecOnlyExploration {
   readonly name: string
   readonly by: 'npm test' | 'npm run test:all'
-  readonly options: DocumentOptions
+  readonly options: SpecOnlyOptions
 }
 
 const all = 'npm run test:all'
@@ -17,7 +17,7 @@ const twoRelays = [
   { cluster: 0, isFirst: false },
 ]
 
-export const documentExplorations: readonly DocumentExploration[] = [
+export const specOnlyExplorations: readonly SpecOnlyExploration[] = [
   {
     name: 'a candidate and a relay in each of two clusters',
     by: 'npm test',
@@ -89,8 +89,8 @@ const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explana
  * Runs an exploration. It must be complete, find no violation, use each kind of fault, and match its row in the
  * documentation.
  */
-export async function expectDocumentCovered(exploration: DocumentExploration): Promise<void> {
-  const report = await exploreDocument(exploration.options)
+export async function expectSpecOnlyCovered(exploration: SpecOnlyExploration): Promise<void> {
+  const report = await exploreSpecOnly(exploration.options)
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
   expect(report.complete).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...exploration.options.faults].toSorted())
@@ -98,7 +98,7 @@ export async function expectDocumentCovered(exploration: DocumentExploration): P
   expect(page.split('\n').includes(row), `the page must contain: ${row}`).toBe(true)
 }
 
-function rowOf({ name, by, options }: DocumentExploration, { states, transitions, counts }: DocumentReport): string {
+function rowOf({ name, by, options }: SpecOnlyExploration, { states, transitions, counts }: SpecOnlyReport): string {
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
   const seen = `${counts.grants} grants, ${counts.handovers} hand-overs, ${counts.confirmations} confirmations`
   return `| ${name} | ${options.faults.join(', ') || 'none'} | ${size} | ${seen} | \`${by}\` |`

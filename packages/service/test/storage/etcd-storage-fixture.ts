@@ -8,7 +8,7 @@ import type { RunningServer } from '../../../../test/servers/server.ts'
 import type { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { StorageWorld } from './conformance.ts'
-import { startEtcdFront } from './etcd-front.ts'
+import { startEtcdFront } from './faulty-etcd-proxy.ts'
 
 /** The storage modules, or those of a mutant. */
 export interface EtcdStorages {

@@ -1,7 +1,7 @@
 /**
  * Explores spec-only candidates and the relays that serve them: every order of heartbeats, calls, writes, and time,
  * with a bounded number of faults, for unlimited time. It runs the real decisions of `spec-only-candidate.ts`,
- * `spec-only-heartbeats.ts`, `status.ts`, and `observed-expiry.ts`, and the real rules of stores.
+ * `spec-only-heartbeats.ts`, `status-patch.ts`, and `observed-expiry.ts`, and the real rules of stores.
  */
 import { systemClock } from '../../../../tenure/src/common/clock.ts'
 import {
@@ -10,20 +10,20 @@ import {
   type Violation,
   type SearchedModel,
 } from '../../../../testing/src/simulation/explore/search.ts'
-import { noCounts, violationOf, type DocumentCounts } from './course.ts'
+import { noCounts, violationOf, type SpecOnlyCounts } from './invariants.ts'
 import { Encoding } from './encoding.ts'
 import { movesOf, type Move } from './moves.ts'
-import { believes, firstScene, type DocumentFault, type Scene, type Setup } from './scene.ts'
+import { believes, firstScene, type SpecOnlyFault, type Scene, type Setup } from './scene.ts'
 
 /** The options of an exploration. */
-export interface DocumentOptions extends Partial<Omit<Setup, 'faults'>> {
-  readonly faults: readonly DocumentFault[]
+export interface SpecOnlyOptions extends Partial<Omit<Setup, 'faults'>> {
+  readonly faults: readonly SpecOnlyFault[]
   /** Ends the search after this many states. Default: no limit. */
   readonly states?: number
 }
 
-export interface DocumentReport extends SearchResult {
-  readonly counts: DocumentCounts
+export interface SpecOnlyReport extends SearchResult {
+  readonly counts: SpecOnlyCounts
   /** The steps that led to the violation, described in words. */
   readonly story: readonly string[]
 }
@@ -35,7 +35,7 @@ export const wideTimings = { leaseTicks: 5, deadlineTicks: 4, retryTicks: 3, wai
  * Returns a setup. By default, it has two clusters with a candidate and a relay each, and the shortest lease that has a
  * deadline and a retry.
  */
-export function setupOf({ faults, ...options }: DocumentOptions): Setup {
+export function setupOf({ faults, ...options }: SpecOnlyOptions): Setup {
   return {
     expiry: 'observed',
     leaseTicks: 3,
@@ -56,15 +56,15 @@ export function setupOf({ faults, ...options }: DocumentOptions): Setup {
   }
 }
 
-export async function exploreDocument(options: DocumentOptions): Promise<DocumentReport> {
+export async function exploreSpecOnly(options: SpecOnlyOptions): Promise<SpecOnlyReport> {
   const setup = setupOf(options)
   const counts = noCounts()
   const bounds = { seconds: 3_600, states: options.states ?? Infinity }
-  const found = await search(documentWorld(setup, counts), bounds, systemClock)
+  const found = await search(specOnlyWorld(setup, counts), bounds, systemClock)
   return { ...found, counts, story: found.violation ? retrace(setup, found.violation.trace) : [] }
 }
 
-export function documentWorld(setup: Setup, counts: DocumentCounts): SearchedModel<Scene> {
+export function specOnlyWorld(setup: Setup, counts: SpecOnlyCounts): SearchedModel<Scene> {
   const encoding = new Encoding(setup)
   const steps = new Steps(encoding, setup)
   return {
@@ -124,7 +124,7 @@ class Steps {
 
 const tick = 'a tick'
 
-function count(counts: DocumentCounts, before: Scene, after: Scene, { fault }: Move): void {
+function count(counts: SpecOnlyCounts, before: Scene, after: Scene, { fault }: Move): void {
   if (fault) counts.faults[fault] = (counts.faults[fault] ?? 0) + 1
   if (after.server.highestTerm > before.server.highestTerm && after.server.record) {
     counts.grants += 1

@@ -14,7 +14,7 @@ import { program, temporaryFolder } from '../tenure.ts'
 const document = 'docs/reference/cli.md'
 const text = readDocument(document)
 
-/** A block of commands with the output that the document shows below it. */
+/** A block of commands with the output that docs/reference/cli.md shows below it. */
 interface Example {
   readonly block: Block
   readonly shown: readonly Block[]
@@ -30,7 +30,7 @@ for (const block of findBlocks(document, text)) {
   }
 }
 
-describe('the commands of the document, from top to bottom', () => {
+describe('the commands in docs/reference/cli.md, from top to bottom', () => {
   let service: RunningServer
   let folder: string
   let port: number
@@ -48,7 +48,7 @@ describe('the commands of the document, from top to bottom', () => {
   })
 
   test.for(examples.map((example) => [`${document}:${example.block.line}`, example] as const))(
-    'the commands at %s print the output that the document shows',
+    'the commands at %s print the output that docs/reference/cli.md shows',
     async ([, { block, shown }]) => {
       const places = [
         ['http://127.0.0.1:7070', service.url],

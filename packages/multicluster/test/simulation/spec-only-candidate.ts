@@ -12,7 +12,7 @@ import type { Link } from '../../../testing/src/simulation/link.ts'
 import type { Machine } from '../../../testing/src/simulation/machine.ts'
 import type { Scene } from './scene.ts'
 
-export class DocumentCandidate implements Participant {
+export class SpecOnlyCandidate implements Participant {
   readonly name: string
   readonly machine: Machine
   readonly link: Link

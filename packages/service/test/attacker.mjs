@@ -1,4 +1,4 @@
-// One client that takes more than its share: attack.mjs NAME URL [TOKEN]. It prints "ready" once the attack has begun.
+// One client that takes more than its share: attacker.mjs NAME URL [TOKEN]. It prints "ready" once the attack has begun.
 // It ends when standard input ends, and then prints the number of responses by status.
 import { connect } from 'node:net'
 

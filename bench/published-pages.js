@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageReadme, packageReadmeFile } from '../scripts/package-readme.js'
 import { handoverPicture, handoverPictureFile, readmeFile, withHandoverPicture } from './handover-picture.js'
-import { goalsTable, machineLine, markdown, pageFile, withSection } from './page.js'
+import { goalsTable, machineLine, markdown, pageFile, withSection } from './benchmarks-page.js'
 import { figuresOf as figuresOfStores, pictureFile, pictureOf } from './stores-page.js'
 
 /**

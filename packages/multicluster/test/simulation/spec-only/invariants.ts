@@ -4,20 +4,20 @@ import {
   believes,
   clusterName,
   identityOf,
-  type DocumentFault,
+  type SpecOnlyFault,
   type Scene,
   type Setup,
 } from './scene.ts'
 
 /** The coverage of an exploration. */
-export interface DocumentCounts {
+export interface SpecOnlyCounts {
   grants: number
   handovers: number
   confirmations: number
-  readonly faults: { [Kind in DocumentFault]?: number }
+  readonly faults: { [Kind in SpecOnlyFault]?: number }
 }
 
-export function noCounts(): DocumentCounts {
+export function noCounts(): SpecOnlyCounts {
   return { grants: 0, handovers: 0, confirmations: 0, faults: {} }
 }
 

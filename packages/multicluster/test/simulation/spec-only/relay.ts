@@ -187,10 +187,10 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
     cluster: clusterName(cluster),
     answers: new Map(),
     record: seen.view && (seen.view.record ?? null),
-    hasRunOut: seen.view !== undefined && goneVersion === versionOf(seen.view),
+    hasExpired: seen.view !== undefined && goneVersion === versionOf(seen.view),
     silent: new Set(),
     heard,
-    candidates: heard ? 'document' : 'none',
+    candidates: heard ? 'spec-only' : 'none',
     isMixed: false,
     assessments: {},
     wallMs: 0,
@@ -204,11 +204,11 @@ export function judge(slot: RelaySlot, cluster: number): MultiClusterLeaseStatus
 const judged = new Map<string, MultiClusterLeaseStatus | undefined>()
 
 /** Returns everything that the status depends on. */
-function keyOf({ generation, status }: MultiClusterLease, { cluster, record, hasRunOut, heard }: RelayState): string {
+function keyOf({ generation, status }: MultiClusterLease, { cluster, record, hasExpired, heard }: RelayState): string {
   const { observedGeneration, leader, cluster: of, term, record: shown } = status
   const heardOf = heard ? `${heard.generation} ${heard.identity} ${heard.term}` : ''
   const before = `${observedGeneration} ${leader} ${of} ${term} ${shown ? textOf(shown) : ''}`
-  return `${cluster} ${generation} ${before} ${hasRunOut} ${heardOf} ${record ? textOf(record) : record}`
+  return `${cluster} ${generation} ${before} ${hasExpired} ${heardOf} ${record ? textOf(record) : record}`
 }
 
 function textOf(record: Pick<LeaseRecord, 'holder' | 'attempt' | 'term' | 'leaseDurationMs' | 'released' | 'version'>) {

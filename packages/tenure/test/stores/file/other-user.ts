@@ -21,7 +21,7 @@ export class User {
 
   /** Starts the process in its own group, unless a group is given. */
   static async start(user = 65_534, group = user): Promise<User> {
-    const program = join(import.meta.dirname, 'user.mjs')
+    const program = join(import.meta.dirname, 'other-user.mjs')
     const child = fork(program, [String(user), String(group)], { execArgv: [], stdio: 'inherit' })
     onTestFinished(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return

@@ -1,4 +1,4 @@
-// A well-behaved client: honest.mjs URL BARE TOKEN NAME. It renews one lease every 20 ms, whether or not the last
+// A well-behaved client: honest-client.mjs URL BARE TOKEN NAME. It renews one lease every 20 ms, whether or not the last
 // renewal was answered, and calls a bare server at the same rate. A line on standard input starts the measurement. The
 // end of standard input stops the measurement and prints the results.
 import { Agent, request } from 'node:http'

@@ -90,7 +90,7 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
     expect(first.output.error).not.toContain('the command')
   })
 
-  test('a hanging start past its lease is ended as soon as it continues, even while tenure is stopped', async () => {
+  test('a start that hangs past its lease is killed as soon as it continues, even while tenure is stopped', async () => {
     const { on, start, first, pid } = await hanging(['--ttl', '1500ms'])
     const supervisor = first.supervisor()
     await stopBetweenRenewals(on, first)
@@ -149,7 +149,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
     await vi.waitUntil(() => expectNoOverlap(on.lines()).length > 1, { timeout: 20_000 })
   })
 
-  test('a run that cannot fork and is not retried ends tenure with 126 and releases the lease', async () => {
+  test('tenure exits with 126 and releases the lease when a run cannot fork and is not retried', async () => {
     const on = scene()
     const start = faultyStart()
     const holder = on.work(['--identity', 'holder'])

@@ -7,7 +7,7 @@ import { postgres } from '../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../test/servers/suite.ts'
 import { createTokenKey, signToken, startService } from '../../src/index.ts'
 import { ask } from '../auth/service.ts'
-import { newTable } from '../storage/postgres-world.ts'
+import { newTable } from '../storage/postgres-storage-fixture.ts'
 
 describeWith(postgres, 'replicas on PostgreSQL', (server) => {
   test('a token that one replica revokes is refused by all, and by those that start later', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Measured } from './flood-scene.ts'
 
 /** Checks that an attack affected only the attacker. */
-export function expectUnhurt({ honest, survived, peakRssMb, starved }: Omit<Measured, 'metrics'>): void {
+export function expectUnaffected({ honest, survived, peakRssMb, starved }: Omit<Measured, 'metrics'>): void {
   expect(survived).toBe(true)
   expect(peakRssMb ?? 0).toBeLessThan(400)
   for (const { leasesLost, statuses, p99Ms, bareP99Ms } of honest) {

@@ -24,7 +24,7 @@ import {
   signal,
   tickMs,
   withAt,
-  type DocumentFault,
+  type SpecOnlyFault,
   type Flight,
   type LateWrite,
   type RelaySlot,
@@ -38,7 +38,7 @@ export interface Move {
   readonly what: string
   /** Whether time must not advance before this move. */
   readonly isUrgent: boolean
-  readonly fault?: DocumentFault | undefined
+  readonly fault?: SpecOnlyFault | undefined
   /** The cluster in which the move happens, if it affects a single one. */
   readonly cluster?: number | undefined
   /**
@@ -137,7 +137,7 @@ export function allMoves(scene: Scene, setup: Setup): Move[] {
  */
 export interface Collect {
   add(what: string, kind: 'local' | 'global' | 'any time', run: () => Scene): void
-  fault(kind: DocumentFault, what: string, run: () => Scene, isGlobal?: boolean): void
+  fault(kind: SpecOnlyFault, what: string, run: () => Scene, isGlobal?: boolean): void
   /** Returns whether any move without a fault was added. */
   isBusy(): boolean
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { Random } from '../../../../testing/src/simulation/random.ts'
-import { noCounts, violationOf } from './course.ts'
+import { noCounts, violationOf } from './invariants.ts'
 import { Encoding } from './encoding.ts'
-import { documentWorld, setupOf } from './index.ts'
+import { specOnlyWorld, setupOf } from './index.ts'
 import { allMoves, movesOf } from './moves.ts'
-import { documentFaults, firstScene, type Scene } from './scene.ts'
+import { specOnlyFaults, firstScene, type Scene } from './scene.ts'
 
 const setup = setupOf({
   budget: 3,
@@ -15,7 +15,7 @@ const setup = setupOf({
     { cluster: 0, isFirst: false },
     { cluster: 1, isFirst: true },
   ],
-  faults: documentFaults,
+  faults: specOnlyFaults,
 })
 const encoding = new Encoding(setup)
 
@@ -50,7 +50,7 @@ test('a model state and its decoded copy have the same successors', { timeout: 6
 
 test('the moves that the partial order reduction leaves out lead to no other state', { timeout: 60_000 }, () => {
   const small = setupOf({ leaseTicks: 2, deadlineTicks: 1, faults: ['stop'] })
-  const world = documentWorld(small, noCounts())
+  const world = specOnlyWorld(small, noCounts())
   const textOf = (scene: Scene, ticks = 0) => Buffer.from(world.write(scene, ticks)).toString('latin1')
   const readOf = (written: string) => world.read(Buffer.from(written, 'latin1'), 0)
   const known = new Set<string>()

@@ -2,8 +2,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { newDirectory, serveProcess } from '../service-process.ts'
 import { isOneProcess, serve } from '../served.ts'
 
-/** The examples as they are in the document. */
-const documents = {
+/** The examples as they are in the specification of the HTTP API. */
+const examples = {
   campaign: `{
   "node_id": "node_17",
   "lease_ttl_ms": 5000,
@@ -75,19 +75,19 @@ const documents = {
 /** The fields with a time or a duration. */
 const times = new Set(['lease_expires_at_ms', 'retry_after_ms', 'ts_ms'])
 
-/** The response in the document: every field with its name, and with its value unless that is a time. */
+/** The response in the specification: every field with its name, and with its value unless that is a time. */
 function like(example: string): Record<string, unknown> {
   return JSON.parse(example, (name, value: unknown) =>
     times.has(name) ? (expect.any(Number) as number) : value,
   ) as Record<string, unknown>
 }
 
-/** Sends the examples of the document byte for byte to the built service. */
-test('every example of the document is accepted and answered as documented', { timeout: 60_000 }, async () => {
+/** Sends the examples in the specification byte for byte to the built service. */
+test('every example in the specification is accepted and answered as specified', { timeout: 60_000 }, async () => {
   const ask = asking(await startedUrl())
   const group = '/v1/groups/payments-coordinator'
-  const created = await ask('POST', '/v1/groups', documents.createGroup)
-  expect(created).toMatchObject({ status: 201, body: { ok: true, group: like(documents.createGroup) } })
+  const created = await ask('POST', '/v1/groups', examples.createGroup)
+  expect(created).toMatchObject({ status: 201, body: { ok: true, group: like(examples.createGroup) } })
   // The other examples use other nodes, so allow all nodes from here on.
   expect(await ask('PUT', group, '{"policy": { "min_ttl_ms": 2000, "max_ttl_ms": 15000 }}')).toMatchObject({
     body: { group: { allowed_nodes: null, policy: { min_ttl_ms: 2000, max_ttl_ms: 15000 } } },
@@ -95,28 +95,28 @@ test('every example of the document is accepted and answered as documented', { t
 
   const other = (more: object) => JSON.stringify({ node_id: 'node_03', lease_ttl_ms: 5000, ...more })
   await ask('POST', `${group}/campaign`, other({ after_term: 40 }))
-  const lost = await ask('POST', `${group}/campaign`, documents.campaign)
-  expect(lost).toMatchObject({ status: 200, body: like(documents.lost) })
+  const lost = await ask('POST', `${group}/campaign`, examples.campaign)
+  expect(lost).toMatchObject({ status: 200, body: like(examples.lost) })
   await ask('POST', `${group}/resign`, '{ "node_id": "node_03", "term": 41 }')
-  const won = await ask('POST', `${group}/campaign`, documents.campaign)
-  expect(won).toMatchObject({ status: 200, body: like(documents.won) })
+  const won = await ask('POST', `${group}/campaign`, examples.campaign)
+  expect(won).toMatchObject({ status: 200, body: like(examples.won) })
 
-  const renewed = await ask('POST', `${group}/renew`, documents.renew)
-  expect(renewed).toMatchObject({ status: 200, body: like(documents.renewed) })
-  const resigned = await ask('POST', `${group}/resign`, documents.resign)
-  expect(resigned).toMatchObject({ status: 200, body: like(documents.resigned) })
+  const renewed = await ask('POST', `${group}/renew`, examples.renew)
+  expect(renewed).toMatchObject({ status: 200, body: like(examples.renewed) })
+  const resigned = await ask('POST', `${group}/resign`, examples.resign)
+  expect(resigned).toMatchObject({ status: 200, body: like(examples.resigned) })
 
   await ask('POST', `${group}/campaign`, other({ metadata: { zone: 'az-b', version: '1.4.2' } }))
-  const refused = await ask('POST', `${group}/renew`, documents.renew)
-  expect(refused).toMatchObject({ status: 409, body: like(documents.notLeader) })
+  const refused = await ask('POST', `${group}/renew`, examples.renew)
+  expect(refused).toMatchObject({ status: 409, body: like(examples.notLeader) })
   const leader = await ask('GET', `${group}/leader`)
-  expect(leader).toMatchObject({ status: 200, body: like(documents.leader) })
+  expect(leader).toMatchObject({ status: 200, body: like(examples.leader) })
 
   const { body: start } = await ask('GET', `${group}/watch`)
   await ask('POST', `${group}/resign`, '{ "node_id": "node_03", "term": 43 }')
   await ask('POST', `${group}/campaign`, other({ node_id: 'node_09' }))
   const { body: watched } = await ask('GET', `${group}/watch?cursor=${String(start['cursor'])}`)
-  expect(watched['events']).toMatchObject([{ type: 'LEADER_LOST', term: 43 }, like(documents.event)])
+  expect(watched['events']).toMatchObject([{ type: 'LEADER_LOST', term: 43 }, like(examples.event)])
 
   await ask('POST', `${group}/heartbeat`, '{ "node_id": "node_17" }')
   const { body: taking } = await ask('GET', `${group}/members`)
@@ -128,9 +128,9 @@ test('every example of the document is accepted and answered as documented', { t
   expect(members.map(({ node_id }) => node_id)).toContain('node_17')
 })
 
-test('every error in the document is returned with its documented code', { timeout: 60_000 }, async () => {
+test('every error in the specification is returned with the specified code', { timeout: 60_000 }, async () => {
   const ask = asking(await startedUrl())
-  await ask('POST', '/v1/groups', documents.createGroup)
+  await ask('POST', '/v1/groups', examples.createGroup)
   const post = (verb: string, body: object) =>
     ask('POST', `/v1/groups/payments-coordinator/${verb}`, JSON.stringify(body))
   const claim = { node_id: 'node_01', lease_ttl_ms: 5000 }
