@@ -199,10 +199,10 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     })
     onTestFinished(() => service.close())
     const token = (sub: string, tenure: object) => signed({ alg: 'ES256' }, claimsOf(sub, { tenure }), privateKey)
-    await client(service.url, token('node-a', { groups: ['*'] }))('groups/jobs/campaign', {
-      node_id: 'node-a',
-      lease_ttl_ms: 60_000,
-    })
+    for (const node_id of ['node-a', 'node-b']) {
+      const ask = client(service.url, token(node_id, { groups: ['*'] }))
+      await ask('groups/jobs/campaign', { node_id, lease_ttl_ms: 60_000 })
+    }
     const { page, faults } = await open(browser, `${service.url}/`)
     const field = page.getByLabel('Token')
     await field.fill('not.a.token')
@@ -214,6 +214,8 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await page.getByRole('link', { name: 'jobs' }).click()
     await page.locator('.standing').waitFor(patient)
     expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
+    await expect.poll(textOf(page, '.takes-part'), patient).toContain('node-b')
+    expect(await page.getByRole('button', { name: /^Hand over/ }).count()).toBe(0)
     expect(page.url()).not.toContain('eyJ')
     await page.getByRole('button', { name: 'Forget token' }).click()
     // The user pastes a token into the address of the open page: first an invalid one, then a valid one.
@@ -234,6 +236,48 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await page.getByRole('button', { name: 'Remove…' }).click()
     await page.getByRole('button', { name: 'Remove the election' }).click()
     await expect.poll(textOf(page, '.empty'), patient).toContain('was removed')
+    expect(faults).toEqual([])
+  })
+
+  test('an administrator hands over to a candidate, and the page shows progress, the outcome, and a refusal', async () => {
+    const { ask, campaign, url } = await scene()
+    await campaign('payments', 'node-1', 10_000)
+    // A healthy leader renews until the service refuses it.
+    const renew = async (): Promise<void> => {
+      const renewed = ask('groups/payments/renew', { node_id: 'node-1', term: 1, extend_by_ms: 10_000 })
+      if (
+        await renewed.then(
+          () => true,
+          () => false,
+        )
+      )
+        timer = setTimeout(() => void renew(), 1_000)
+    }
+    let timer: NodeJS.Timeout | undefined
+    void renew()
+    onTestFinished(() => clearTimeout(timer))
+    const campaigns = ['node-2', 'node-3'].map((node) => campaign('payments', node, 60_000, { wait_ms: 60_000 }))
+    const { page, faults } = await open(browser, `${url}#/groups/payments`)
+    const button = (node: string) => page.getByRole('button', { name: `Hand over to ${node}…` })
+    const dialog = page.getByRole('dialog', { name: /^Hand over to/ })
+    const status = textOf(page, '[role=status].hand-over')
+    await button('node-3').click(patient)
+    expect(await button('node-1').count()).toBe(0)
+    expect(await dialog.textContent()).toContain('node-1 stops leading in term 1')
+    await page.keyboard.press('Escape')
+    await expect.poll(() => dialog.count(), patient).toBe(0)
+    expect(await textOf(page, '.who')()).toContain('node-1 leads')
+    await button('node-3').click()
+    await dialog.getByRole('button', { name: 'Hand over' }).click()
+    await expect.poll(status, patient).toMatch(/^Handing over to node-3, which can lead in/)
+    await expect.poll(status, patient).toBe('Handed over: node-3 leads in term 2.')
+    await expect.poll(textOf(page, '.who'), patient).toContain('node-3 leads')
+    // The leader changes while the question is open.
+    await button('node-2').click(patient)
+    await ask('groups/payments/resign', { node_id: 'node-3', term: 2 })
+    await Promise.all(campaigns)
+    await dialog.getByRole('button', { name: 'Hand over' }).click()
+    await expect.poll(textOf(page, '.refusal'), patient).toContain('does not lead group "payments" in this term')
     expect(faults).toEqual([])
   })
 
@@ -487,7 +531,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await expect.poll(() => row.locator('.leader').textContent(), patient).toBe('candidate-1')
     await page.getByRole('link', { name: 'nightly, <i>' }).click()
     await expect.poll(textOf(page, '.who'), patient).toContain('candidate-1 leads')
-    expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: /^(Resign|Hand over)/ }).count()).toBe(0)
     // Kill the leader, so that its lease expires.
     await end(candidate, 'SIGKILL')
     await expect.poll(textOf(page, '.who'), patient).toContain('Nobody leads')

@@ -1,15 +1,8 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
 import { duration, visible } from '../model/text.ts'
 import type { PageProps } from './app.tsx'
-import { Name } from './name.tsx'
-
-interface Question {
-  readonly title: string
-  readonly text: string
-  readonly yes: string
-  readonly run: () => Promise<void>
-}
+import { Confirm, type Question } from './confirm.tsx'
 
 /** The actions of an administrator, each with a confirmation. */
 export function Actions({ controller, election }: PageProps & { readonly election: Election }) {
@@ -49,41 +42,5 @@ export function Actions({ controller, election }: PageProps & { readonly electio
       </button>
       {question && <Confirm id={id} question={question} onClose={() => ask(undefined)} />}
     </div>
-  )
-}
-
-function Confirm({ id, question, onClose }: { id: string; question: Question; onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  const [failure, setFailure] = useState('')
-  const [isBusy, setBusy] = useState(false)
-  useEffect(() => dialog.current?.showModal(), [])
-  const confirm = () => {
-    setBusy(true)
-    question.run().then(onClose, (error: unknown) => {
-      setBusy(false)
-      setFailure(error instanceof Error ? error.message : String(error))
-    })
-  }
-  return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby="question" aria-describedby="meaning">
-      <h2 id="question">{question.title}</h2>
-      <p>
-        <Name of={id} class="strong" />
-      </p>
-      <p id="meaning">{question.text}</p>
-      {failure !== '' && (
-        <p class="refusal" role="alert">
-          {failure}
-        </p>
-      )}
-      <div class="answers">
-        <button type="button" onClick={() => dialog.current?.close()}>
-          Cancel
-        </button>
-        <button type="button" class="danger filled" disabled={isBusy} onClick={confirm}>
-          {question.yes}
-        </button>
-      </div>
-    </dialog>
   )
 }

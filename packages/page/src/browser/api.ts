@@ -82,8 +82,10 @@ export class Api {
     }
   }
 
-  async resign(id: string, node_id: string, term: number): Promise<void> {
-    await this.#send('POST', `v1/groups/${encodeURIComponent(id)}/resign`, { node_id, term, force: true })
+  /** `successor` is the node that should lead next. Undefined if it may be any. */
+  async resign(id: string, node_id: string, term: number, successor?: string): Promise<void> {
+    const body = { node_id, term, force: true, ...(successor !== undefined && { successor }) }
+    await this.#send('POST', `v1/groups/${encodeURIComponent(id)}/resign`, body)
   }
 
   async remove(id: string): Promise<void> {

@@ -169,8 +169,8 @@ export class Controller {
   }
 
   /** Ends the term that is shown. Rejects with a message that can be shown to the user. */
-  async resign(id: string, node: string, term: number): Promise<void> {
-    await this.#api.resign(id, node, term)
+  async resign(id: string, node: string, term: number, successor?: string): Promise<void> {
+    await this.#api.resign(id, node, term, successor)
   }
 
   async remove(id: string): Promise<void> {

@@ -53,7 +53,7 @@ export function ElectionPage({ controller, id }: ElectionPageProps) {
           </section>
           <div class="columns">
             <div>
-              <Members controller={controller} election={election} />
+              <Members key={id} controller={controller} election={election} />
               <LeaderDetails election={election} nowMs={nowMs} />
             </div>
             <Changes terms={election.terms} nowMs={nowMs} />

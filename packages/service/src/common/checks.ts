@@ -23,11 +23,11 @@ export function isValidNodeId(nodeId: string): boolean {
   )
 }
 
-/** Checks the rules for a node id that a JSON schema cannot express. */
-export function checkNodeId(nodeId: string): void {
+/** Checks the rules for a node id that a JSON schema cannot express. `field` is its field in the body. */
+export function checkNodeId(nodeId: string, field = 'node_id'): void {
   if (isValidNodeId(nodeId)) return
   const rule = 'without control characters, invisible characters, or leading or trailing blanks, in Unicode form NFC'
-  throw new ServiceError('INVALID_REQUEST', `node_id must be text of at most ${longestIdBytes} bytes ${rule}.`)
+  throw new ServiceError('INVALID_REQUEST', `${field} must be text of at most ${longestIdBytes} bytes ${rule}.`)
 }
 
 /** Checks the length in bytes. A JSON schema counts characters, and one character takes up to four bytes. */

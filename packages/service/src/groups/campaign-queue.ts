@@ -1,5 +1,6 @@
 import type { Clock } from 'tenure'
 import type { Group, CampaignWaiter } from './in-memory-group.ts'
+import { freeForNodeInMs, leftTo } from './successor.ts'
 
 /**
  * Waits in the campaign queue until this campaign may have reached the front, the deadline passes, or the caller
@@ -13,7 +14,7 @@ export async function waitInQueue(
   group.campaignQueue ??= new Set()
   group.campaignQueue.add(waiter)
   const nowMs = clock.monotonicMs()
-  const heldMs = group.freeInMs(nowMs)
+  const heldMs = freeForNodeInMs(group, waiter.nodeId, nowMs)
   const waitMs = Math.max(1, Math.min(deadlineMs - nowMs, heldMs > 0 ? heldMs : Infinity))
   await new Promise<void>((resolve) => {
     const timer = clock.setTimer(waitMs, done)
@@ -32,7 +33,8 @@ export async function waitInQueue(
 export function leaveQueue(group: Group, waiter: CampaignWaiter): void {
   group.campaignQueue?.delete(waiter)
   if (group.campaignQueue?.size === 0) group.campaignQueue = undefined
-  wakeQueue(group)
+  firstInQueue(group)?.wake()
+  if (waiter.nodeId === group.lease?.successor) firstOfNode(group, waiter.nodeId)?.wake()
 }
 
 /** Creates a waiter that is not in the queue yet. */
@@ -40,10 +42,34 @@ export function newWaiter(nodeId: string): CampaignWaiter {
   return { nodeId, wake: () => {} }
 }
 
-export function firstInQueue(group: Group): CampaignWaiter | undefined {
+function firstInQueue(group: Group): CampaignWaiter | undefined {
   return group.campaignQueue?.values().next().value
 }
 
+function firstOfNode({ campaignQueue }: Group, nodeId: string): CampaignWaiter | undefined {
+  for (const waiter of campaignQueue ?? []) if (waiter.nodeId === nodeId) return waiter
+  return undefined
+}
+
+/**
+ * Returns whether no other campaign comes before this one. `waiter` is undefined if the campaign is not in the queue.
+ * While the group is left to a successor, the campaigns of that node come first.
+ */
+export function isFirstInQueue(
+  group: Group,
+  {
+    nodeId,
+    waiter,
+    nowMs,
+  }: { readonly nodeId: string; readonly waiter: CampaignWaiter | undefined; readonly nowMs: number },
+): boolean {
+  const first = leftTo(group, nowMs)?.nodeId === nodeId ? firstOfNode(group, nodeId) : firstInQueue(group)
+  return first === undefined || first === waiter
+}
+
+/** Wakes the campaigns that may be granted now: the first one, and the first one of a named successor. */
 export function wakeQueue(group: Group): void {
   firstInQueue(group)?.wake()
+  const successor = group.lease?.successor
+  if (successor !== undefined) firstOfNode(group, successor)?.wake()
 }

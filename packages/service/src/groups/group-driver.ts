@@ -16,6 +16,7 @@ import { loadGroups, type LoadedGroups, type LoadOptions } from './load-groups.t
 import { StorageTimeout } from './storage-timeout.ts'
 import { RenewalEvents } from './renewal-events.ts'
 import * as rules from './rules.ts'
+import { freeForNodeInMs } from './successor.ts'
 import type { ServingClock } from './serving-clock.ts'
 import type { GroupMetrics, GroupMetricsSnapshot } from './group-metrics.ts'
 
@@ -365,7 +366,7 @@ export class GroupDriver {
         // Set the hold before waking the queue.
         group.hold = step.hold ?? group.hold
         // Set it before watchers are notified of the end.
-        lease.successor = step.successor
+        lease.handOver(step.successor, this.#clock.monotonicMs())
         this.#end(lease, step.reason, last)
         if (step.reason === 'resigned') lease.writeId = step.writeId
         return
@@ -374,6 +375,8 @@ export class GroupDriver {
         group.checkpoint = ''
         group.hold = step.hold ?? group.hold
         this.table.setDeleted(group, true)
+        // The deleted group's successor is not waited for.
+        lease?.handOver(undefined, 0)
         if (lease?.ended) this.#ended.add(group, this.#clock.monotonicMs())
         else if (lease) this.#end(lease, 'deleted', last)
         return
@@ -459,13 +462,13 @@ export class GroupDriver {
     return this.decide<'known', T>({ groupId, missing, judge: rules.judgeExpiry, answered: show, written: show })
   }
 
-  /** Returns the current leader, or the last one if there is none. */
-  read(groupId: string): MaybePromise<GroupState> {
-    return this.look(groupId, noGroup, (group) => this.stateOf(group, false))
+  /** Returns the current leader, or the last one if there is none. `nodeId` is the node whose campaign was lost. */
+  read(groupId: string, nodeId?: string): MaybePromise<GroupState> {
+    return this.look(groupId, noGroup, (group) => this.stateOf(group, false, nodeId))
   }
 
-  /** Returns the answer to a claim in the current state. */
-  stateOf(group: Group, granted: boolean): GroupState {
+  /** Returns the answer to a claim in the current state. `nodeId` is the node whose campaign was lost. */
+  stateOf(group: Group, granted: boolean, nodeId?: string): GroupState {
     const { lease } = group
     const nowMs = this.#clock.monotonicMs()
     return {
@@ -473,7 +476,7 @@ export class GroupDriver {
       // A deleted group does not show who led it, but its term is kept.
       lease: lease && !group.deleted ? viewOf(lease, nowMs, this.#versionPrefix) : undefined,
       highestTerm: group.term,
-      freeInMs: group.freeInMs(nowMs),
+      freeInMs: nodeId === undefined ? group.freeInMs(nowMs) : freeForNodeInMs(group, nodeId, nowMs),
       seq: group.seq,
     }
   }

@@ -57,6 +57,8 @@ export class GroupLease {
   writeId: string | undefined
   /** The node that should lead next, if the lease was ended and that node was named. */
   successor: string | undefined
+  /** When the lease was handed over, relative to the start. */
+  #handedOverMs = 0
   /** The subject that last renewed the lease, if subjects are charged for renewals. */
   subject: string | undefined
   /** Why the lease ended: true if a restore ended it. Undefined while the lease lasts. */
@@ -100,6 +102,17 @@ export class GroupLease {
     this.#untilMs = untilMs - this.#time.startMs
     this.ttlMs = ttlMs
     this.#stalledBeforeMs = this.#time.stalledMs
+  }
+
+  /** When the lease was handed over, on the monotonic clock. The start of this process if that was before it. */
+  get handedOverAtMs(): number {
+    return this.#time.startMs + this.#handedOverMs
+  }
+
+  /** Names the node that should lead next, if any. Call it when the lease ends. */
+  handOver(successor: string | undefined, nowMs: number): void {
+    this.successor = successor
+    this.#handedOverMs = successor === undefined ? 0 : nowMs - this.#time.startMs
   }
 
   isLive(nowMs: number): boolean {
@@ -175,6 +188,10 @@ export class Group {
   freeInMs(nowMs: number): number {
     return this.hold ? Math.max(0, this.hold.untilMs - nowMs) : 0
   }
+}
+
+export function isAllowed({ allowedNodes }: Definition, nodeId: string): boolean {
+  return !allowedNodes || allowedNodes.includes(nodeId)
 }
 
 /**

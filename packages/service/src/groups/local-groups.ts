@@ -32,7 +32,7 @@ import {
   type MissingAnswer,
 } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
-import { firstInQueue, leaveQueue, newWaiter, waitInQueue } from './campaign-queue.ts'
+import { isFirstInQueue, leaveQueue, newWaiter, waitInQueue } from './campaign-queue.ts'
 import { pageOf, type GroupListing } from './listing.ts'
 import { lateMs, Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
@@ -126,12 +126,13 @@ export class LocalGroups implements Groups, GroupListing {
         // The group may have been deleted while the campaign waited.
         if (!implicitGroups) this.#table.getExisting(claim.groupId)
         if (signal.aborted) return { answer: 'refused' }
-        const first = firstInQueue(found)
-        return rules.judgeCampaign(found, { ...claim, isFirst: first === undefined || first === queued }, now)
+        const { nodeId } = claim
+        const isFirst = isFirstInQueue(found, { nodeId, waiter: queued, nowMs: now.monotonicMs })
+        return rules.judgeCampaign(found, { ...claim, isFirst }, now)
       },
       answered: (found, answer, now) => {
         if (answer === 'granted') return this.#driver.stateOf(found, true)
-        if (answer === 'refused') return this.#driver.read(claim.groupId)
+        if (answer === 'refused') return this.#driver.read(claim.groupId, claim.nodeId)
         if (answer !== 'wait') throw errorOf(answer)
         const isLate = now.monotonicMs >= deadlineMs
         if (isLate || !queued) this.#noteCandidate(found, claim, now)
@@ -139,7 +140,7 @@ export class LocalGroups implements Groups, GroupListing {
           const waiter = queued ?? newWaiter(claim.nodeId)
           return again(waitInQueue(found, waiter, { clock: this.#clock, deadlineMs, signal }))
         }
-        return this.#driver.read(claim.groupId)
+        return this.#driver.read(claim.groupId, claim.nodeId)
       },
       written: (found) => {
         // From now on the lease shows the node as a member. If its candidate entry stayed, the node would still look

@@ -109,7 +109,10 @@ export interface GroupState {
   readonly granted: boolean
   readonly lease: LeaseView | undefined
   readonly highestTerm: number
-  /** How long nothing may be granted even though the group has no leader. */
+  /**
+   * How long nothing may be granted even though the group has no leader. For a campaign that was lost: how long its node
+   * cannot win, which may be because the group is left to a named successor.
+   */
   readonly freeInMs: number
   /** The `seq` of the storage's head with which the group's record was last written, 0 if there is no record. */
   readonly seq: number

@@ -11,11 +11,21 @@
  * - A leader that the definition no longer allows is promised nothing more, and its lease expires.
  * - An end is written before anyone learns of it, and nothing revives an ended term.
  * - A lease that was ended by force still keeps everyone else out until it would have expired.
+ * - The name of a successor delays the campaigns of other nodes for a limited time, and grants nothing.
  */
 import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './port.ts'
 import type { GroupRecord } from '../storage/storage.ts'
 import { shortSubject, type GrowthCheck } from './group-bytes.ts'
-import { noMetadata, versionOf, type Group, type GroupLease, type Hold, type LeaseGrant } from './in-memory-group.ts'
+import {
+  isAllowed,
+  noMetadata,
+  versionOf,
+  type Group,
+  type GroupLease,
+  type Hold,
+  type LeaseGrant,
+} from './in-memory-group.ts'
+import { mustWaitForSuccessor } from './successor.ts'
 
 /** The inputs of a decision besides the group and the claim. */
 export interface DecisionContext {
@@ -96,6 +106,7 @@ export function judgeCampaign(
   const used = claim.attemptIsOnce && lease?.attempt === claim.attempt
   if (outdated || used) return { answer: 'refused' }
   if (!claim.isFirst || group.freeInMs(now.monotonicMs) > 0) return { answer: 'wait' }
+  if (mustWaitForSuccessor(group, claim.nodeId, now.monotonicMs)) return { answer: 'wait' }
   return granted(group, claim, now)
 }
 
@@ -243,10 +254,6 @@ export function judgeDefinition(
 export function refusalOfNode(group: Group, nodeId: string, standing = 'not allowed'): RefusalData | undefined {
   if (!group.definition || isAllowed(group.definition, nodeId)) return undefined
   return { code: 'UNAUTHORIZED', message: `Node "${nodeId}" is ${standing} in group "${group.id}".`, details: {} }
-}
-
-export function isAllowed({ allowedNodes }: Definition, nodeId: string): boolean {
-  return !allowedNodes || allowedNodes.includes(nodeId)
 }
 
 function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Policy): RefusalData | undefined {

@@ -4,6 +4,7 @@ import { fakeClock } from '@tenure/testing'
 import type * as groupModule from '../../src/groups/in-memory-group.ts'
 import type { OpenWatch } from '../../src/groups/port.ts'
 import type * as membersModule from '../../src/groups/members.ts'
+import type * as queueModule from '../../src/groups/campaign-queue.ts'
 import type * as rulesModule from '../../src/groups/rules.ts'
 import type * as feedModule from '../../src/watch/feed.ts'
 import type * as presenceModule from '../../src/watch/presence.ts'
@@ -11,6 +12,7 @@ import type * as presenceModule from '../../src/watch/presence.ts'
 export interface GroupModules {
   readonly group: typeof groupModule
   readonly rules: typeof rulesModule
+  readonly queue: typeof queueModule
   readonly members: typeof membersModule
   readonly feed: typeof feedModule
   readonly presence: typeof presenceModule
@@ -50,6 +52,17 @@ function removed(modules: GroupModules) {
   group.definition = { policy, allowedNodes: ['b'] }
   return group
 }
+
+/** The same group after "a" resigned at 1,000 in favor of "c". With a hold, an administrator ended the term. */
+function handedOver(modules: GroupModules, hold?: { readonly untilMs: number }) {
+  const group = led(modules)
+  group.lease?.handOver('c', 1_000)
+  if (group.lease) group.lease.end = 'resigned'
+  if (hold) group.hold = { ...hold, heldMs: 5_000 }
+  return group
+}
+
+const isGranted = (ruling: object) => 'write' in ruling
 
 const known = { allowed: [], last: undefined, waiting: new Set<string>(), nowMs: 0 }
 
@@ -91,6 +104,52 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
     const ruling = rules.judgeCampaign(new Group('jobs', 0), { ...claim, instance: 'one' }, at(0))
     ok('write' in ruling)
     equal(ruling.write.record.instance, 'one')
+  },
+
+  async 'another node waits for a named successor'(modules) {
+    const { judgeCampaign } = modules.rules
+    deepEqual(judgeCampaign(handedOver(modules), claim, at(2_999)), { answer: 'wait' })
+    ok(isGranted(judgeCampaign(handedOver(modules), { ...claim, nodeId: 'c' }, at(1_000))))
+  },
+
+  async 'the wait for a named successor ends after 2 s'(modules) {
+    ok(isGranted(modules.rules.judgeCampaign(handedOver(modules), claim, at(3_000))))
+  },
+
+  async 'the wait for a successor counts from the end of a hold'(modules) {
+    const { judgeCampaign } = modules.rules
+    const held = () => handedOver(modules, { untilMs: 5_000 })
+    for (const nodeId of ['b', 'c']) {
+      deepEqual(judgeCampaign(held(), { ...claim, nodeId }, at(4_999)), { answer: 'wait' })
+    }
+    deepEqual(judgeCampaign(held(), claim, at(6_999)), { answer: 'wait' })
+    ok(isGranted(judgeCampaign(held(), { ...claim, nodeId: 'c' }, at(5_000))))
+    ok(isGranted(judgeCampaign(held(), claim, at(7_000))))
+  },
+
+  async 'a successor that is not allowed in the group is not waited for'(modules) {
+    const group = handedOver(modules)
+    group.definition = { policy, allowedNodes: ['a', 'b'] }
+    ok(isGranted(modules.rules.judgeCampaign(group, claim, at(1_000))))
+  },
+
+  async 'a named successor overtakes the queue only while it is waited for'(modules) {
+    const group = handedOver(modules)
+    const [other, named] = ['b', 'c'].map((nodeId) => modules.queue.newWaiter(nodeId))
+    ok(other && named)
+    group.campaignQueue = new Set([other, named])
+    const first = (waiter: typeof other, nowMs: number) =>
+      modules.queue.isFirstInQueue(group, { nodeId: waiter.nodeId, waiter, nowMs })
+    deepEqual([first(named, 1_000), first(named, 3_000), first(other, 3_000)], [true, false, true])
+  },
+
+  async 'the end of a lease wakes the first campaign and the successor'(modules) {
+    const group = handedOver(modules)
+    const woken: string[] = []
+    const waiters = ['b', 'd', 'c'].map((nodeId) => ({ nodeId, wake: () => void woken.push(nodeId) }))
+    group.campaignQueue = new Set(waiters)
+    modules.queue.wakeQueue(group)
+    deepEqual(woken, ['b', 'c'])
   },
 
   async 'two cursors for the same position differ'({ feed: { Feed } }) {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../test/mutants/passes-check.ts'
+import * as queue from '../../src/groups/campaign-queue.ts'
 import * as group from '../../src/groups/in-memory-group.ts'
 import * as members from '../../src/groups/members.ts'
 import * as rules from '../../src/groups/rules.ts'
@@ -9,10 +10,11 @@ import * as presence from '../../src/watch/presence.ts'
 import { groupChecks, type GroupModules } from './group-checks.ts'
 import { groupMutations } from './group-mutants.ts'
 
-const sound: GroupModules = { group, rules, members, feed, presence }
+const sound: GroupModules = { group, queue, rules, members, feed, presence }
 const below = '../../service/src'
 const files = {
   group: `${below}/groups/in-memory-group.ts`,
+  queue: `${below}/groups/campaign-queue.ts`,
   rules: `${below}/groups/rules.ts`,
   members: `${below}/groups/members.ts`,
   feed: `${below}/watch/feed.ts`,

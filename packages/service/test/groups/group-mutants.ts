@@ -9,6 +9,8 @@ const rules = 'groups/rules.ts'
 const group = 'groups/in-memory-group.ts'
 const members = 'groups/members.ts'
 const presence = 'watch/presence.ts'
+const successor = 'groups/successor.ts'
+const queue = 'groups/campaign-queue.ts'
 
 /** Every mutant must be caught. */
 export const groupMutations: readonly GroupMutation[] = [
@@ -53,6 +55,62 @@ export const groupMutations: readonly GroupMutation[] = [
     find: '...(instance !== undefined && { instance }),',
     replace: '',
     caughtBy: 'a grant records the instance of its node',
+  },
+  {
+    name: 'the name of a successor is ignored',
+    file: rules,
+    find: "if (mustWaitForSuccessor(group, claim.nodeId, now.monotonicMs)) return { answer: 'wait' }",
+    replace: '',
+    caughtBy: 'another node waits for a named successor',
+  },
+  {
+    name: 'a group waits for its successor without end',
+    file: successor,
+    find: 'return nowMs < untilMs ? { nodeId, untilMs } : undefined',
+    replace: 'return { nodeId, untilMs }',
+    caughtBy: 'the wait for a named successor ends after 2 s',
+  },
+  {
+    name: 'the wait for a successor counts from a forced resignation, and is over when the group is free',
+    file: successor,
+    find: 'Math.max(handedOverAtMs, hold?.untilMs ?? -Infinity)',
+    replace: 'handedOverAtMs + 0 * (hold?.untilMs ?? 0)',
+    caughtBy: 'the wait for a successor counts from the end of a hold',
+  },
+  {
+    name: 'the successor leads before the former leader’s lease would have expired',
+    file: rules,
+    find: '|| group.freeInMs(now.monotonicMs) > 0)',
+    replace: '|| (group.freeInMs(now.monotonicMs) > 0 && claim.nodeId !== lease?.successor))',
+    caughtBy: 'the wait for a successor counts from the end of a hold',
+  },
+  {
+    name: 'a group waits for a successor whose campaigns it refuses',
+    file: successor,
+    find: 'if (definition && !isAllowed(definition, nodeId)) return undefined',
+    replace: 'void definition',
+    caughtBy: 'a successor that is not allowed in the group is not waited for',
+  },
+  {
+    name: 'a successor waits behind the campaigns before it',
+    file: queue,
+    find: 'leftTo(group, nowMs)?.nodeId === nodeId ? firstOfNode(group, nodeId) : firstInQueue(group)',
+    replace: 'leftTo(group, nowMs) && false ? undefined : firstInQueue(group)',
+    caughtBy: 'a named successor overtakes the queue only while it is waited for',
+  },
+  {
+    name: 'a successor overtakes the queue forever',
+    file: queue,
+    find: 'leftTo(group, nowMs)?.nodeId === nodeId',
+    replace: '(leftTo(group, nowMs), group.lease?.successor === nodeId)',
+    caughtBy: 'a named successor overtakes the queue only while it is waited for',
+  },
+  {
+    name: 'the end of a lease does not wake its successor',
+    file: queue,
+    find: 'if (successor !== undefined) firstOfNode(group, successor)?.wake()',
+    replace: 'void successor',
+    caughtBy: 'the end of a lease wakes the first campaign and the successor',
   },
   {
     name: 'equal positions have equal cursors',

@@ -1,7 +1,24 @@
-import { describe, expect, test } from 'vitest'
-import { held, open, pass } from './scene.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { held, open, pass, type Scene } from './scene.ts'
 
 describe('successors', () => {
+  /** Campaigns that wait in the queue, in this order, and who was granted a term so far. */
+  async function waiting(scene: Scene, ...nodes: readonly string[]) {
+    const leaders: string[] = []
+    const gone = new AbortController()
+    onTestFinished(() => gone.abort())
+    for (const node of nodes) {
+      const campaign = scene.campaign(node, { waitMs: 60_000 }, gone.signal)
+      void campaign.then(
+        ({ granted }) => granted && leaders.push(node),
+        // The groups are closed while it waits.
+        () => {},
+      )
+    }
+    await vi.waitUntil(async () => (await scene.state.group('jobs')).waiting === nodes.length)
+    return leaders
+  }
+
   test('a resignation keeps its successor across a restart, until the next grant', async () => {
     const scene = await open()
     await scene.campaign('a')
@@ -9,10 +26,47 @@ describe('successors', () => {
     expect(ended).toMatchObject({ granted: true, lease: { ended: true, successor: 'b' } })
     await scene.restart()
     expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true, successor: 'b' } })
+    await pass(scene, 2_000)
     expect(await scene.campaign('c')).toMatchObject({ granted: true, lease: { term: 2, successor: undefined } })
     await scene.restart()
     await scene.state.resign(held(2, 'c'))
     expect(await scene.state.leader('jobs')).toMatchObject({ lease: { term: 2, ended: true, successor: undefined } })
+  })
+
+  test('a named successor that waits is served at once, ahead of the campaigns before it', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const leaders = await waiting(scene, 'b', 'c', 'd')
+    await scene.state.resign({ ...held(1), successor: 'd' })
+    await pass(scene, 0)
+    expect(leaders).toEqual(['d'])
+  })
+
+  test('a named successor that campaigns anew is served at once, and another node is told how long to wait', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const leaders = await waiting(scene, 'b')
+    await scene.state.resign({ ...held(1), successor: 'd' })
+    await pass(scene, 500)
+    expect(await scene.campaign('c')).toMatchObject({ granted: false, freeInMs: 1_500 })
+    // Whoever only asks may be the successor, so it is not told to wait.
+    expect(await scene.state.leader('jobs')).toMatchObject({ freeInMs: 0 })
+    expect(await scene.campaign('d')).toMatchObject({ granted: true, lease: { term: 2 } })
+    expect(leaders).toEqual([])
+  })
+
+  test('campaigns wait at most 2 s for a successor that never comes, and are then served in order', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const leaders = await waiting(scene, 'b', 'c')
+    await scene.state.resign({ ...held(1), successor: 'nobody' })
+    await pass(scene, 1_999)
+    expect(leaders).toEqual([])
+    await pass(scene, 1)
+    expect(leaders).toEqual(['b'])
+    await scene.state.resign(held(2, 'b'))
+    await pass(scene, 0)
+    expect(leaders).toEqual(['b', 'c'])
   })
 
   test('an administrator names a successor, and the group is still held until the lease would have expired', async () => {
@@ -21,6 +75,53 @@ describe('successors', () => {
     await scene.state.forceResign({ ...held(1), successor: 'b' })
     expect(await scene.state.leader('jobs')).toMatchObject({ freeInMs: 5_000, lease: { ended: true, successor: 'b' } })
     expect(await scene.campaign('b')).toMatchObject({ granted: false })
+  })
+
+  test('a successor that an administrator named wins when the lease would have expired, ahead of the campaigns before it', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const leaders = await waiting(scene, 'c', 'b', 'a')
+    await pass(scene, 1_000)
+    await scene.state.forceResign({ ...held(1), successor: 'b' })
+    await pass(scene, 3_999)
+    expect(leaders).toEqual([])
+    await pass(scene, 1)
+    expect(leaders).toEqual(['b'])
+  })
+
+  test('the wait for a successor that an administrator named ends 2 s after the lease would have expired', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const leaders = await waiting(scene, 'c')
+    await scene.state.forceResign({ ...held(1), successor: 'b' })
+    await pass(scene, 6_999)
+    expect(leaders).toEqual([])
+    await pass(scene, 1)
+    expect(leaders).toEqual(['c'])
+  })
+
+  test('a restart does not lose the preference of a forced resignation, and waits no longer than 2 s after the hold', async () => {
+    for (const [node, ms] of [
+      ['b', 5_000],
+      ['c', 7_000],
+    ] as const) {
+      const scene = await open()
+      await scene.campaign('a')
+      await scene.state.forceResign({ ...held(1), successor: 'b' })
+      await scene.restart()
+      await pass(scene, ms - 1)
+      expect(await scene.campaign(node), node).toMatchObject({ granted: false })
+      await pass(scene, 1)
+      expect(await scene.campaign(node), node).toMatchObject({ granted: true })
+    }
+  })
+
+  test('a group that was deleted waits for no successor', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign({ ...held(1), successor: 'b' })
+    await scene.state.remove('jobs', { force: false })
+    expect(await scene.campaign('c')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 })
 

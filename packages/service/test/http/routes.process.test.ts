@@ -59,12 +59,48 @@ describe('the documented routes', () => {
     expect(await resign('node_17')).toMatchObject(invalid)
     expect(await resign('')).toMatchObject(invalid)
     expect(await resign(3)).toMatchObject(invalid)
+    expect(await resign('node_3 ')).toMatchObject({
+      ...invalid,
+      body: { message: expect.stringMatching(/^successor/) },
+    })
     expect(await resign('node_3')).toMatchObject({ status: 200, body: { leader: { successor: 'node_3' } } })
     const shown = await ask('GET', `/v1/groups/${group}/leader`)
     expect(shown).toMatchObject({ body: { leader: null, previous_leader: { term: 1, successor: 'node_3' } } })
-    const next = await campaign(group, 'node_03')
+    const next = await campaign(group, 'node_3')
     expect(next).toMatchObject({ body: { is_leader: true } })
     expect(next.body['leader']).not.toHaveProperty('successor')
+  })
+
+  test.each([
+    { ending: 'a resignation', force: false },
+    { ending: 'a forced resignation', force: true },
+  ])('$ending leads to the successor that it names, ahead of campaigns that wait longer', async ({ force }) => {
+    const group = newGroup()
+    const call = (verb: string, body: object) => ask('POST', `/v1/groups/${group}/${verb}`, body)
+    const leader = { node_id: 'node_17', term: 1 }
+    await campaign(group, 'node_17', { lease_ttl_ms: 10_000 })
+    const wins: string[] = []
+    const campaigns: Promise<unknown>[] = []
+    for (const [index, node] of ['node_1', 'node_2', 'node_3'].entries()) {
+      const waits = campaign(group, node, { wait_ms: 60_000, lease_ttl_ms: 60_000 })
+      campaigns.push(waits.then(({ body }) => body['is_leader'] === true && wins.push(node)))
+      await expect
+        .poll(async () => (await ask('GET', `/v1/groups/${group}`)).body['group'])
+        .toMatchObject({ waiting: index + 1 })
+      // A lease that has expired cannot be handed over.
+      expect(await call('renew', { ...leader, extend_by_ms: 10_000 })).toMatchObject({ status: 200 })
+    }
+    const resigned = await call('resign', { ...leader, successor: 'node_3', force })
+    expect(resigned).toMatchObject({ status: 200, body: { leader: { successor: 'node_3' } } })
+    await expect.poll(() => wins, { timeout: 20_000 }).toEqual(['node_3'])
+    expect(await ask('GET', `/v1/groups/${group}/leader`)).toMatchObject({
+      body: { leader: { node_id: 'node_3', term: 2 } },
+    })
+    await call('resign', { node_id: 'node_3', term: 2 })
+    await expect.poll(() => wins).toEqual(['node_3', 'node_1'])
+    await call('resign', { node_id: 'node_1', term: 3 })
+    await Promise.all(campaigns)
+    expect(wins).toEqual(['node_3', 'node_1', 'node_2'])
   })
 
   test('a renewal extends the lease, and is refused with a wrong node and term', async () => {

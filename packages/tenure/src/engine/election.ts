@@ -645,7 +645,9 @@ function schedule(s: MutableState, effects: Effects, watched: boolean): void {
   if (!view || (view.record && isAbandoned(s, view.record))) {
     s.tryAtMs = s.nowMs
   } else if (isFree(view)) {
-    s.tryAtMs = s.nowMs + (watched ? (effects.chance() * leaseDurationMs) / 5000 : 0)
+    // The store may have said that it grants nothing before. A watch shows if that changes.
+    const freeAtMs = s.watch === 'open' ? Math.max(s.nowMs, view.blockedUntilMs ?? s.nowMs) : s.nowMs
+    s.tryAtMs = freeAtMs + (watched ? (effects.chance() * leaseDurationMs) / 5000 : 0)
   } else {
     const watching = s.watch === 'open'
     const spreadMs = watching ? watchedSpreadMs(s) : retryIntervalMs

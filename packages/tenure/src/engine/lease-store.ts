@@ -154,7 +154,8 @@ export interface Granted {
 /**
  * The store refused the call, for certain, and wrote nothing. `record` is the current record, if there is one and the
  * store can read it. `highestTerm` is the highest term ever granted, at least the record's. The candidate learns it
- * here. `retryAfterMs` is the time left on the blocking lease, or less. It is set only if the store knows it.
+ * here. `retryAfterMs` is the time left on the blocking lease, or less. It is set only if the store knows it. With
+ * a released record, it is the time for which the store grants nothing to this candidate.
  */
 export interface Refused {
   readonly ok: false

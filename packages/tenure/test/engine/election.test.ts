@@ -120,6 +120,20 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire' })
   })
 
+  test('a candidate tries a released lease again at the moment from which the store grants it', () => {
+    const d = drive(initialState(settings), () => 0)
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const released = record({ released: true, successor: 'a' })
+    const outcome: Outcome = { ok: false, record: released, highestTerm: 1, retryAfterMs: 3_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    const refused = d.call.id
+    d.take({ type: 'wake', nowMs: 3_009, sleptMs: 0 })
+    expect(d.call.id).toBe(refused)
+    d.take({ type: 'wake', nowMs: 3_010, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire' })
+    expect(d.call.id).not.toBe(refused)
+  })
+
   test('a read that shows a newer version voids advice from the store about the older one', () => {
     const d = drive(initialState({ ...settings, canWatch: false }), () => 0)
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })

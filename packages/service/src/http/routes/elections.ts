@@ -143,6 +143,7 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
       if (body.force) checkAdmin(request.identity)
       else checkMayAct(request.identity, groupId, body.node_id)
       const { successor } = body
+      if (successor !== undefined) checkNodeId(successor, 'successor')
       if (successor !== undefined && successor === body.node_id) {
         throw new ServiceError('INVALID_REQUEST', 'successor must name a node other than node_id, which resigns.')
       }

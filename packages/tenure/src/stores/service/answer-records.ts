@@ -5,6 +5,9 @@ import { MalformedResponse } from '../../clients/http/body.ts'
 import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../engine/lease-store.ts'
 import { optionalSuccessor } from '../../store-kit/record-fields.ts'
 
+/** The service suggests this time to a campaign that another one overtook. */
+const suggestedMs = 100
+
 type Fields = Readonly<Record<string, unknown>>
 
 /** The state of an election. */
@@ -27,8 +30,13 @@ export function groupStateOf(
     return { record, retryAfterMs: fieldsOf(leader as Fields).number('lease_remaining_ms', (ms) => ms >= 0) }
   }
   const { retry_after_ms: retry, previous_leader: previous } = body
-  // The lease is free even if this claim did not get it. The time to wait is then only a suggestion.
-  if (previous !== undefined) return { record: recordOf(election, previous, true), retryAfterMs: undefined }
+  // The lease is free even if this claim did not get it. A short time to wait is then only a suggestion. A longer one
+  // means that an administrator ended the lease by force, or that the service leaves it to a successor first.
+  if (previous !== undefined) {
+    const record = recordOf(election, previous, true)
+    const isBlocked = typeof retry === 'number' && retry > suggestedMs
+    return { record, retryAfterMs: isBlocked ? retry - 1 : undefined }
+  }
   // There is no leader, but nothing may be granted yet: the group was deleted before its lease expired.
   if (retry !== undefined) {
     // Subtract 1, because the service rounds this value up.

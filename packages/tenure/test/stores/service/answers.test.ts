@@ -116,6 +116,17 @@ describe('refusals of the service store', () => {
     })
   })
 
+  test('a refused acquire returns the time until a lease may be granted that was ended by force', async () => {
+    const service = await fakeService(
+      json(200, { is_leader: false, leader: null, previous_leader: other, highest_term: 8, retry_after_ms: 900 }),
+    )
+    expect(await storeOf({ url: service.url }).acquire(claim, call)).toMatchObject({
+      ok: false,
+      record: { term: 8, released: true },
+      retryAfterMs: 899,
+    })
+  })
+
   test('a refused acquire returns the record of a free lease as released, even if the answer has a retry time', async () => {
     const service = await fakeService(
       json(200, { is_leader: false, leader: null, previous_leader: other, highest_term: 8, retry_after_ms: 100 }),
