@@ -206,7 +206,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
         const key = encodeURIComponent(`${namespace}/${leaseNameOf(election)}`)
         await removeKeys(global, `tenure/${key}/record`)
       }
-      return { store: east.open(), open: east.open, remove, longestHolderBytes: 192, dropsSuccessors: true }
+      return { store: east.open(), open: east.open, remove, longestHolderBytes: 192 }
     }
     const cases = storeConformance(makeStore, { leaseDurationMs: 1_000, patienceMs: 20_000 })
     for (const { name, run } of cases) {
