@@ -40,7 +40,7 @@ export function presenceSuite(name: string, open: () => LeaseStore | Promise<Lea
     return { group, store, start, list }
   }
 
-  test(`members() shows the leader and the standbys on ${name}, and a released seat is taken again`, async (context) => {
+  test.concurrent(`members() shows the leader and the standbys on ${name}, and a released seat is taken again`, async (context) => {
     const { expect } = context
     const { group, store, start, list } = await scene(context)
     const first = await start('a', { metadata: { zone: 'az-a' }, generation: 7 })
@@ -60,7 +60,7 @@ export function presenceSuite(name: string, open: () => LeaseStore | Promise<Lea
     expect(await list()).toEqual(['0 d', '1 b', '2 c'])
   })
 
-  test(`a process that is cut off from ${name} is no longer a member after one lease, and its seat is reused`, async (context) => {
+  test.concurrent(`a process that is cut off from ${name} is no longer a member after one lease, and its seat is reused`, async (context) => {
     const { expect } = context
     const { group, store, start } = await scene(context)
     const cut = await start('a', { maxMembers: 2 })
@@ -77,7 +77,7 @@ export function presenceSuite(name: string, open: () => LeaseStore | Promise<Lea
     expect(cut.elector.explain().seat).toBeUndefined()
   })
 
-  test(`processes that start together on ${name} take different seats`, async (context) => {
+  test.concurrent(`processes that start together on ${name} take different seats`, async (context) => {
     const { expect } = context
     const { start } = await scene(context)
     const started = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((identity) => start(identity)))
