@@ -97,7 +97,7 @@ export class RollingFleet {
 }
 
 /**
- * Replaces all replicas of each fleet. The fleets go in step, so that no process starts while another fleet changes its
+ * Replaces all replicas of each fleet. The fleets go in step, so that nothing else happens while a fleet changes its
  * leader.
  *
  * @param {readonly RollingFleet[]} fleets
@@ -114,7 +114,7 @@ export async function rollOut(fleets, { strategy, leaderPosition, settle }) {
   }
   while (fleets.some(({ old }) => old.length > 0)) {
     if (strategy === 'start-first') await start()
-    await Promise.all(fleets.map((fleet) => fleet.endNext()))
+    for (const fleet of fleets) await fleet.endNext()
     if (strategy === 'stop-first') await start()
   }
   return fleets.map((fleet) => fleet.endRound())
