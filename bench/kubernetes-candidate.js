@@ -25,6 +25,11 @@ const elector = new LeaderElector({
     onNewLeader: (leader) => leader && tell('new-leader'),
   },
 })
+// The parent asks what this replica knows.
+process.on('message', () => {
+  const { seat, newerGeneration } = elector.explain()
+  process.send?.({ seat, newerGeneration })
+})
 const controller = new AbortController()
 process.once('SIGTERM', () => controller.abort())
 process.on('disconnect', () => process.exit())

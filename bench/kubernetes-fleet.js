@@ -6,12 +6,15 @@ import { hrtime } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * @typedef {{ leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number, renewIntervalMs?: number }} Timings
+ * @typedef {{ leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number, renewIntervalMs?: number,
+ *   present?: boolean, generation?: number, maxMembers?: number }} Timings
  * @typedef {{ event: 'started' | 'stopped' | 'new-leader', monotonicMs: number }} Told
  * @typedef {object} Replica
  * @property {readonly Told[]} events
  * @property {(event: Told['event'], options?: { laterThanMs?: number }) => Promise<Told>} first
  * @property {(signal: NodeJS.Signals) => Promise<void>} kill
+ *
+ * @typedef {{ seat: number | undefined, newerGeneration: number | undefined }} Knowledge
  */
 
 /**
@@ -22,7 +25,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @param {string} identity
  * @param {Timings} timings
  * @param {string} program
- * @returns {Replica}
+ * @returns {Replica & { ask(): Promise<Knowledge> }}
  */
 export function startTenure(kubeConfig, lease, identity, timings, program = 'kubernetes-candidate.js') {
   const args = [kubeConfig, lease, identity, JSON.stringify(timings)]
@@ -30,7 +33,9 @@ export function startTenure(kubeConfig, lease, identity, timings, program = 'kub
   const exited = once(child, 'exit')
   /** @type {Told[]} */
   const events = []
-  child.on('message', (/** @type {Told} */ told) => void events.push(told))
+  child.on('message', (/** @type {Told | Knowledge} */ message) => {
+    if ('event' in message) events.push(message)
+  })
   return {
     events,
     async first(event, { laterThanMs = -Infinity } = {}) {
@@ -38,6 +43,13 @@ export function startTenure(kubeConfig, lease, identity, timings, program = 'kub
         const found = events.find((told) => told.event === event && told.monotonicMs > laterThanMs)
         if (found) return found
         await once(child, 'message')
+      }
+    },
+    async ask() {
+      child.send('ask')
+      for (;;) {
+        const [message] = await once(child, 'message')
+        if (!('event' in message)) return message
       }
     },
     async kill(signal) {
@@ -92,7 +104,7 @@ export class Fleet {
   }
 }
 
-/** @param {readonly Told[]} events */
-function leads(events) {
+/** Whether the last of these events says that the replica leads. @param {readonly Told[]} events */
+export function leads(events) {
   return events.findLast(({ event }) => event !== 'new-leader')?.event === 'started'
 }

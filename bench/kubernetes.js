@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
 import { Fleet, startTenure } from './kubernetes-fleet.js'
 import { benchPatience } from './kubernetes-patience.js'
+import { benchRolling } from './kubernetes-rolling.js'
 import { format, median, percentile } from './numbers.js'
 import { guardedName, handoverTable } from './handover-picture.js'
 import { readOptions, Report } from './report.js'
@@ -42,10 +43,17 @@ const auditLog = join(folder, 'audit.log')
 const cluster = await startCluster({ flags: auditFlags() })
 const kubeConfig = join(folder, 'kubeconfig')
 writeFileSync(kubeConfig, kubeConfigOf(cluster))
+/** The parts, in the order in which they run. The environment variable ONLY selects a single part. */
+const parts = {
+  patience: () => benchPatience(cluster, figures, usual, patience()),
+  handovers: async () => reportRows(await benchRequestsAndReleases(quick ? short : usual), await benchDeaths(short)),
+  rolling: () => benchRollingUpdates(short),
+}
+const only = process.env['ONLY']
 try {
-  await benchPatience(cluster, figures, usual, patience())
-  const handOvers = await benchRequestsAndReleases(quick ? short : usual)
-  reportRows(handOvers, await benchDeaths(short))
+  for (const [name, run] of Object.entries(parts)) {
+    if (only === undefined || only === name) await run()
+  }
 } finally {
   await cluster.stop()
   rmSync(folder, { recursive: true, force: true })
@@ -157,6 +165,31 @@ async function benchDeaths(timings) {
   })
   await fleets.end()
   return failOvers
+}
+
+/** @param {Timings} timings */
+async function benchRollingUpdates(timings) {
+  const { url: server, caFile, adminToken: token } = cluster
+  /** @param {number} generation */
+  const withGeneration = (generation) => ({ ...timings, present: true, generation })
+  /** Five members and the two free seats behind them are read in two intervals. One more for a machine that is busy. */
+  const settleMs = 3 * timings.retryPeriodMs
+  await benchRolling(
+    {
+      newer: (identity, generation) => startTenure(kubeConfig, 'rolling-newer', identity, withGeneration(generation)),
+      plain: (identity) => startTenure(kubeConfig, 'rolling-tenure', identity, timings),
+      peer: (identity) => startClientGo({ server, caFile, token, lease: 'rolling-client-go', identity, ...timings }),
+    },
+    figures,
+    {
+      replicas: quick ? 3 : 5,
+      rounds: quick ? 1 : 10,
+      settleMs,
+      // The first look of a process at all 32 seats takes eight intervals.
+      betweenMs: 10 * timings.retryPeriodMs,
+      detail: `${show(timings)}, each new replica ran for ${settleMs / 1000} s before the next was ended`,
+    },
+  )
 }
 
 /** @typedef {{ tenure: number[], guarded: number[], peer: number[] }} TookMs */

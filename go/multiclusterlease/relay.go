@@ -26,7 +26,7 @@ const (
 // Every field that a claim can have, because a merge patch keeps the fields that it does not name.
 var emptyClaim = map[string]any{
 	"holder": nil, "attempt": nil, "leaseDurationMs": nil, "afterTerm": nil, "expiredVersion": nil,
-	"metadata": nil, "term": nil, "version": nil, "checkpoint": nil, "writeId": nil,
+	"metadata": nil, "term": nil, "version": nil, "checkpoint": nil, "writeId": nil, "successor": nil,
 }
 
 // ask writes one request and waits for its answer. After an error the outcome is unknown. sent is the moment just

@@ -8,6 +8,7 @@ import { multiclusterStore } from 'tenure/stores/multicluster'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { linesOf, run, temporaryFolder, tenure } from '../../packages/cli/test/tenure.ts'
 import { leaseNameOf } from '../../packages/tenure/src/kubernetes/codec/lease-name.ts'
+import { presenceSuite } from '../../packages/tenure/test/engine/members/store-suite.ts'
 import { kubeConfigOf } from '../kubernetes/kube-config.ts'
 import { startTwoClusters, type TestCluster, type TwoClusters } from './two-clusters.ts'
 import { clusterPrograms } from '../servers/cluster.ts'
@@ -192,6 +193,32 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
     })
   })
 
+  describe('members of both clusters', () => {
+    /** The processes of every other letter run in the west. */
+    const clusterOf = (name: string) => (['b', 'd'].includes(name) ? 'west' : 'east')
+    presenceSuite('two clusters', () => site('east').open(), {
+      openFor: (name) => site(clusterOf(name)).open(),
+      shownAs: (name) => (clusterOf(name) === 'west' ? `west/${name}` : name),
+      longLeaseMs: leaseDurationMs,
+    })
+  })
+
+  test('a leader hands over by name to a candidate of another cluster', async () => {
+    const start = (cluster: 'east' | 'west', name: string) => {
+      const elector = new Elector({ store: open(cluster), election: 'handed-over', identity: name, leaseDurationMs })
+      onTestFinished(() => elector.stop())
+      elector.start()
+      return elector
+    }
+    const leader = start('east', 'a')
+    await leader.waitForLeadership()
+    const others = [start('east', 'b'), start('east', 'c'), start('west', 'a'), start('west', 'b')]
+    const named = start('west', 'c')
+    await vi.waitUntil(() => [...others, named].every((elector) => elector.leader() !== undefined), 20_000)
+    await leader.stepDown({ to: 'west/c' })
+    expect((await named.waitForLeadership()).term).toBe(2)
+  })
+
   describe('the lock passes the conformance suite', () => {
     // Cases that do not hold with a controller. The controller decides expiry for candidates that do not decide it
     // themselves, and it does not watch a lease held in its own cluster.
@@ -206,7 +233,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
         const key = encodeURIComponent(`${namespace}/${leaseNameOf(election)}`)
         await removeKeys(global, `tenure/${key}/record`)
       }
-      return { store: east.open(), open: east.open, remove, longestHolderBytes: 192, dropsSuccessors: true }
+      return { store: east.open(), open: east.open, remove, longestHolderBytes: 192 }
     }
     const cases = storeConformance(makeStore, { leaseDurationMs: 1_000, patienceMs: 20_000 })
     for (const { name, run } of cases) {

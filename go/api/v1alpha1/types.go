@@ -83,6 +83,8 @@ type Claim struct {
 	Checkpoint *string `json:"checkpoint,omitempty"`
 	// WriteID identifies the write. It is kept in the record that is written.
 	WriteID string `json:"writeId,omitempty"`
+	// Successor is, for release, who should lead next: an identity of this cluster, or cluster/identity.
+	Successor string `json:"successor,omitempty"`
 }
 
 // MultiClusterLeaseStatus contains the answers from this cluster's controllers. Only controllers write it.
@@ -149,6 +151,8 @@ type Record struct {
 	Version string `json:"version"`
 	// WriteID identifies the newest write.
 	WriteID string `json:"writeId,omitempty"`
+	// Successor is who should lead next, in the form of Holder. Empty if the lease was not released to anybody.
+	Successor string `json:"successor,omitempty"`
 }
 
 // Answer is the outcome of one request.

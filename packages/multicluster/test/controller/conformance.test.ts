@@ -28,7 +28,6 @@ describe('the lock passes the conformance suite with a relay', () => {
       remove: (election: string) => server.delete(`jobs/${leaseNameOf(election)}`),
       pass: clock.advance,
       longestHolderBytes: 192,
-      dropsSuccessors: true,
       close: () => relay.stop(),
     }
   }

@@ -71,7 +71,8 @@ export class PreferenceSource {
   progressedAtMs = -Infinity
   readonly #options: PreferenceOptions
   readonly #of: ElectionName
-  #reported: string | undefined
+  /** The kinds of problems of each option that were reported since it last gave a valid answer. */
+  readonly #reported = { eligible: new Set<ProblemKind>(), priority: new Set<ProblemKind>() }
 
   constructor(options: PreferenceOptions, of: ElectionName) {
     this.#options = options
@@ -85,10 +86,7 @@ export class PreferenceSource {
     const priority = typeof wanted === 'function' ? this.#call('priority', wanted, isPriority, problems) : wanted
     const answer = { eligible, priority: priority ?? 'normal', progressedAtMs: this.progressedAtMs }
     const [problem] = problems
-    // A problem that recurs at every retry interval is reported only once.
-    const isNew = problem !== undefined && problem.message !== this.#reported
-    this.#reported = problem?.message
-    return isNew ? { ...answer, problem } : answer
+    return problem ? { ...answer, problem } : answer
   }
 
   #call<T>(
@@ -98,25 +96,37 @@ export class PreferenceSource {
     problems: TenureError[],
   ): T | undefined {
     const counts = name === 'eligible' ? 'This process counts as not eligible.' : 'The priority counts as "normal".'
-    const fail = (what: string, cause?: unknown) => {
+    const reported = this.#reported[name]
+    const fail = (kind: ProblemKind, what: string, cause?: unknown) => {
+      // A problem at every retry interval is one problem, even if the text of an error is never the same.
+      if (reported.has(kind)) return undefined
+      // One problem is reported at a time. The other option is asked again at the next interval.
+      if (problems.length > 0) return undefined
+      reported.add(kind)
       const text = `Option "${name}" of "${fullName(this.#of)}" ${what}. ${counts}`
       problems.push(new TenureError('PREFERENCE_FAILED', text, { cause }))
       return undefined
     }
     try {
       const value = call()
-      if (isValid(value)) return value
-      if (!isPromise(value)) return fail(`returned ${show(value)}, but it must return ${ruleOf[name]}`)
+      if (isValid(value)) {
+        reported.clear()
+        return value
+      }
+      if (!isPromise(value)) return fail('value', `returned ${show(value)}, but it must return ${ruleOf[name]}`)
       // This promise is not awaited, so its rejection must not end the process.
       void Promise.resolve(value).catch(() => undefined)
       return fail(
+        'promise',
         `returned a promise, but it must return ${ruleOf[name]} at once: keep the latest result in a variable`,
       )
     } catch (cause) {
-      return fail(`threw: ${messageOf(cause)}`, cause)
+      return fail('throw', `threw: ${messageOf(cause)}`, cause)
     }
   }
 }
+
+type ProblemKind = 'throw' | 'promise' | 'value'
 
 const ruleOf = { eligible: 'true or false', priority: '"normal", "low", or "lowest"' }
 

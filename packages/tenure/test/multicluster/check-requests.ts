@@ -23,6 +23,10 @@ export const requests: Checks = {
     await scene.done(store.release(heldClaim, call), grantOf({ released: true }))
     const { verb, claim } = await scene.request()
     deepEqual([verb, claim], ['release', held])
+    await scene.done(store.release({ ...heldClaim, successor: 'west/bob' }, call), grantOf({ released: true }))
+    deepEqual((await scene.request()).claim, { ...held, successor: 'west/bob' })
+    await scene.done(store.renew(heldClaim, call), grantOf())
+    deepEqual((await scene.request()).claim, held)
   },
 
   async 'every request also refreshes the spec heartbeat, with the same time'(library) {

@@ -20,6 +20,7 @@ const claim: Whole<RequestClaim> = {
   version: 'v"7"',
   checkpoint: 'page 7\n',
   writeId: 'writeId',
+  successor: 'successor',
 }
 
 const record: Whole<RelayedRecord> = {
@@ -35,6 +36,7 @@ const record: Whole<RelayedRecord> = {
   checkpoint: '',
   version: '"etag"',
   writeId: 'writeId',
+  successor: 'successor',
 }
 
 /** A resource with every field that candidates and controllers write. */

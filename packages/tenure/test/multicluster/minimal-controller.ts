@@ -42,9 +42,14 @@ export function startRelay(resources: Resources, global: LeaseStore, options: Re
   const writeStatus = async (resource: MultiClusterLease, key: string | undefined, answer?: MultiClusterAnswer) => {
     const { generation: observedGeneration } = resource
     const record = await global.read(electionOf(resource), call)
-    const status = { observedGeneration, record: record ? shown(record) : null }
+    // A merge patch keeps fields that it does not name.
+    const patchOf = (one: RelayedRecord | undefined) => (one ? { successor: null, ...one } : null)
+    const status = { observedGeneration, record: patchOf(record && shown(record)) }
     const emptied = { ok: null, record: null, validForMs: null, highestTerm: null, retryAfterMs: null, error: null }
-    const answers = key !== undefined && answer ? { answers: { [key]: { ...emptied, ...answer } } } : {}
+    const answers =
+      key !== undefined && answer
+        ? { answers: { [key]: { ...emptied, ...answer, record: patchOf(answer.record) } } }
+        : {}
     await resources.patchStatus(resource, { ...status, ...answers }, undefined, call)
   }
 

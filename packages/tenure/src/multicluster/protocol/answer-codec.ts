@@ -3,11 +3,12 @@
  * its request in every part. An answer that cannot be understood counts as no answer.
  */
 import { isTerm } from '@tenure/internal/field-reader'
+import { isName } from '@tenure/internal/names'
 import { errorCodes, TenureError, type ErrorCode } from '../../common/errors.ts'
 import type { Granted, LeaseRecord, Metadata, Outcome, Refused } from '../../engine/lease-store.ts'
 import { fieldsOf, invalid, parseObject } from '../../store-kit/record-fields.ts'
 import { answerFields, emptyFields, readFields, recordFields } from './field-tables.ts'
-import { displayedHolderOf, globalHolderIn } from './holder-names.ts'
+import { displayedHolderOf, globalHolderIn, globalHolderOf, isGlobalHolder } from './holder-names.ts'
 import type { RequestBody } from './request-codec.ts'
 import type { MultiClusterAnswer, Patch, RelayedRecord } from './resource-types.ts'
 
@@ -30,7 +31,7 @@ export function relayedRecord(record: LeaseRecord, cluster: string): RelayedReco
 const relayed = new WeakMap<LeaseRecord, { readonly of: string; readonly as: RelayedRecord }>()
 
 function makeRelayed(record: LeaseRecord, cluster: string): RelayedRecord {
-  const { attempt, term, leaseDurationMs, released, checkpoint, version, writeId } = record
+  const { attempt, term, leaseDurationMs, released, checkpoint, version, writeId, successor } = record
   return {
     ...displayedHolderOf(record.holder, cluster),
     attempt,
@@ -44,6 +45,7 @@ function makeRelayed(record: LeaseRecord, cluster: string): RelayedRecord {
     version,
     // A store that is not part of this library may keep no write ids.
     ...(typeof writeId === 'string' && { writeId }),
+    ...(isName(successor) && { successor: displayedHolderOf(successor, cluster).holder }),
   }
 }
 
@@ -61,7 +63,7 @@ export function readRecord(value: unknown): RelayedRecord | undefined {
   return isWhole ? (read as RelayedRecord) : undefined
 }
 
-const neededFields = Object.keys(recordFields).filter((name) => name !== 'writeId')
+const neededFields = Object.keys(recordFields).filter((name) => name !== 'writeId' && name !== 'successor')
 
 /** Converts a record for a candidate. `election` is the name that the candidate uses. */
 export function candidateRecord(election: string, record: RelayedRecord): LeaseRecord {
@@ -89,9 +91,21 @@ export function globalRecord(
   record: RelayedRecord,
   place: { readonly cluster: string; readonly election: string },
 ): LeaseRecord {
-  const { holder, cluster, metadata, ...rest } = record
+  const { holder, cluster, metadata, successor, ...rest } = record
   const global = globalHolderIn({ holder, cluster }, place.cluster)
-  return { ...rest, election: place.election, holder: global, metadata: metadataIn(metadata) }
+  return {
+    ...rest,
+    election: place.election,
+    holder: global,
+    metadata: metadataIn(metadata),
+    ...(successor !== undefined && { successor: globalSuccessorIn(successor, place.cluster) }),
+  }
+}
+
+/** A displayed successor has no field for its cluster, because its form says where it is. */
+function globalSuccessorIn(successor: string, ownCluster: string): string {
+  if (!isGlobalHolder(successor)) return globalHolderOf(ownCluster, successor)
+  return successor.startsWith('/') ? successor.slice(1) : successor
 }
 
 function metadataIn(text: string): Metadata {

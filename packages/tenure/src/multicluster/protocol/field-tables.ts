@@ -33,6 +33,7 @@ export const claimFields: FieldTable<RequestClaim> = {
   version: 'string',
   checkpoint: 'string',
   writeId: 'string',
+  successor: 'string',
 }
 
 export const requestFields: FieldTable<MultiClusterRequest, 'claim'> = {
@@ -61,6 +62,7 @@ export const recordFields: FieldTable<RelayedRecord> = {
   checkpoint: 'string',
   version: 'string',
   writeId: 'string',
+  successor: 'string',
 }
 
 export const answerFields: FieldTable<MultiClusterAnswer, 'record' | 'error'> = {

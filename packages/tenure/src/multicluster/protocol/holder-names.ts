@@ -66,6 +66,22 @@ export function globalHolderIn({ holder, cluster }: DisplayedHolder, ownCluster:
 }
 
 /**
+ * A candidate that a candidate of `cluster` names, as it is in the global store. It names one of its own cluster by its
+ * identity, and one of another cluster as `cluster/identity`. Undefined if no candidate can have this name.
+ *
+ * @example
+ * globalNameOf('pod-2', 'east') // 'east/pod-2'
+ * globalNameOf('west/pod-2', 'east') // 'west/pod-2'
+ */
+export function globalNameOf(name: unknown, cluster: string): string | undefined {
+  if (isIdentity(cluster, name)) return globalHolderOf(cluster, name)
+  if (typeof name !== 'string') return undefined
+  const slash = name.indexOf('/')
+  const of = name.slice(0, Math.max(0, slash))
+  return isLabel(of) && isIdentity(of, name.slice(slash + 1)) ? name : undefined
+}
+
+/**
  * Whether the holder is a candidate of this cluster.
  *
  * @example

@@ -6,7 +6,7 @@ import { microTime } from '@tenure/internal/micro-time'
 import { isHarmless, isObject } from '@tenure/internal/objects'
 import type { AcquireClaim, HeldClaim, Metadata } from '../../engine/lease-store.ts'
 import { claimFields, emptyFields, type UncheckedFields } from './field-tables.ts'
-import { globalHolderOf, isIdentity } from './holder-names.ts'
+import { globalHolderOf, globalNameOf, isIdentity } from './holder-names.ts'
 import type {
   MultiClusterLeaseSpec,
   MultiClusterRequest,
@@ -41,9 +41,10 @@ export function acquireRequest(claim: AcquireClaim): RequestBody {
 
 /** Converts a renewal or a release to data. */
 export function heldRequest(verb: 'renew' | 'release', claim: HeldClaim): RequestBody {
-  const { holder, attempt, leaseDurationMs, term, version, checkpoint, writeId } = claim
+  const { holder, attempt, leaseDurationMs, term, version, checkpoint, writeId, successor } = claim
   const fields = { holder, attempt, leaseDurationMs, term, version, writeId }
-  return { verb, claim: { ...fields, ...(verb === 'renew' && checkpoint !== undefined && { checkpoint }) } }
+  if (verb === 'release') return { verb, claim: { ...fields, ...(successor !== undefined && { successor }) } }
+  return { verb, claim: { ...fields, ...(checkpoint !== undefined && { checkpoint }) } }
 }
 
 /** Creates the request of one call. Its answer must have the same id. */
@@ -138,7 +139,7 @@ export function validateRequest(
     if (!isIdentity(cluster, holder))
       throw new InvalidRequestError('"holder" must be an identity without "/" and control characters')
     const asked = { election, holder: globalHolderOf(cluster, holder) }
-    const call = callOf(fields['verb'], claim, asked)
+    const call = callOf(fields['verb'], claim, asked, cluster)
     const hasDuration = call.verb !== 'read' || isGiven(claim['leaseDurationMs'])
     return { call, timeoutMs, leaseDurationMs: hasDuration ? duration(claim, 'leaseDurationMs') : undefined }
   } catch (error) {
@@ -150,15 +151,21 @@ export function validateRequest(
 /** Describes why a request is invalid. */
 class InvalidRequestError extends Error {}
 
-function callOf(verb: unknown, claim: UncheckedFields, asked: { election: string; holder: string }): GlobalCall {
+function callOf(
+  verb: unknown,
+  claim: UncheckedFields,
+  asked: { election: string; holder: string },
+  cluster: string,
+): GlobalCall {
   switch (verb) {
     case 'read':
       return { verb }
     case 'acquire':
       return { verb, claim: { ...asked, ...acquireFields(claim) } }
     case 'renew':
+      return { verb, claim: { ...asked, ...heldFields(claim), ...checkpointField(claim) } }
     case 'release':
-      return { verb, claim: { ...asked, ...heldFields(claim, verb) } }
+      return { verb, claim: { ...asked, ...heldFields(claim), ...successorField(claim, asked.holder, cluster) } }
     default:
       throw new InvalidRequestError('"verb" must be read, acquire, renew or release')
   }
@@ -174,14 +181,25 @@ function acquireFields(claim: UncheckedFields): Omit<AcquireClaim, 'election' | 
   }
 }
 
-function heldFields(claim: UncheckedFields, verb: 'renew' | 'release'): Omit<HeldClaim, 'election' | 'holder'> {
-  const carries = verb === 'renew' && isGiven(claim['checkpoint'])
+function heldFields(claim: UncheckedFields): Omit<HeldClaim, 'election' | 'holder'> {
   return {
     ...commonFields(claim),
     term: term(claim, 'term'),
     version: text(claim, 'version', longestVersionBytes),
-    ...(carries && { checkpoint: text(claim, 'checkpoint', longestCheckpointBytes, 0) }),
   }
+}
+
+function checkpointField(claim: UncheckedFields): Pick<HeldClaim, 'checkpoint'> {
+  return isGiven(claim['checkpoint']) ? { checkpoint: text(claim, 'checkpoint', longestCheckpointBytes, 0) } : {}
+}
+
+/**
+ * A name that no other candidate can have is dropped, because refusing the release would leave the lease to expire. A
+ * candidate does not know the name of its cluster, so it can name itself as `cluster/identity` by mistake.
+ */
+function successorField(claim: UncheckedFields, holder: string, cluster: string): Pick<HeldClaim, 'successor'> {
+  const successor = globalNameOf(claim['successor'], cluster)
+  return successor === undefined || successor === holder ? {} : { successor }
 }
 
 function commonFields(claim: UncheckedFields) {

@@ -73,6 +73,8 @@ export interface RequestClaim {
   readonly version?: string | undefined
   readonly checkpoint?: string | undefined
   readonly writeId?: string | undefined
+  /** For release, who should lead next: an identity of this cluster, or `cluster/identity`. */
+  readonly successor?: string | undefined
 }
 
 /**
@@ -94,6 +96,8 @@ export interface RelayedRecord {
   /** The version from the global store. */
   readonly version: string
   readonly writeId?: string | undefined
+  /** Who should lead next, in the form of `holder`. Undefined if the record was not released to anybody. */
+  readonly successor?: string | undefined
 }
 
 /** The outcome of one request. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { ElectionEvent, ElectorOptions } from '../../../src/index.ts'
+import { Elector, memoryStore, type ElectionEvent, type ElectorOptions } from '../../../src/index.ts'
+import { blockableClock } from './blockable-clock.ts'
 import { call, leading, lease, scene, stopAndCheck } from './elector-fixture.ts'
 
 /** With the default timings. */
@@ -88,6 +89,56 @@ describe('eligible', () => {
     expect(errors).toHaveLength(1)
     expect(errors[0]).toMatchObject({ code: 'PREFERENCE_FAILED', message: expect.stringMatching(message) })
     await stopAndCheck(elector, clock)
+  })
+
+  test('an eligible that throws another text each time is reported once, and again after an answer', async () => {
+    let asked = 0
+    let isBroken = true
+    const { elector, clock, events } = scene({
+      eligible: () => {
+        asked += 1
+        if (isBroken) throw new Error(`no answer to request ${asked}`)
+        return true
+      },
+    })
+    const errors = () => events.filter(({ type }) => type === 'error').length
+    elector.start()
+    await clock.advance(5 * lease)
+    expect(asked).toBeGreaterThan(10)
+    expect(errors()).toBe(1)
+    isBroken = false
+    await clock.advance(lease)
+    isBroken = true
+    await clock.advance(5 * lease)
+    expect(errors()).toBe(2)
+    expect(reasons(events)).toEqual(['ineligible'])
+    await stopAndCheck(elector, clock)
+  })
+
+  test('a leader whose eligible blocks the process past its lease stops leading, and leads again later', async () => {
+    const clock = blockableClock()
+    let asked = 0
+    const events: ElectionEvent[] = []
+    const elector = new Elector({
+      store: memoryStore({ clock }),
+      election: 'e',
+      clock,
+      leaseDurationMs: 1_000,
+      eligible: () => {
+        asked += 1
+        if (asked === 3) clock.block(2_000)
+        return true
+      },
+      observer: { onEvent: (event) => void events.push(event) },
+      log: false,
+    })
+    elector.start()
+    const first = await elector.waitForLeadership()
+    await new Promise((resolve) => first.signal.addEventListener('abort', resolve))
+    const second = await elector.waitForLeadership()
+    expect(second.term).toBeGreaterThan(first.term)
+    expect(reasons(events)).toEqual(['expired'])
+    await elector.stop()
   })
 
   test('an elector that does not wait gives up when it is not eligible', async () => {
@@ -210,6 +261,23 @@ describe('stepDown({ to })', () => {
     await clock.advance(2 * retryMs)
     expect(other.isLeader()).toBe(true)
     await Promise.all([elector.stop(), other.stop(), clock.advance(lease)])
+  })
+
+  test('others lead after one wait when the successor is not eligible, and it does not', async () => {
+    const { make, clock, elector } = await leading()
+    const named = make({ identity: 'b', eligible: () => false })
+    const other = make({ identity: 'c' })
+    for (const one of [named, other]) one.start()
+    await clock.advance(lease)
+    await Promise.all([elector.stepDown({ to: 'b' }), clock.advance(0)])
+    await clock.advance(retryMs - 1)
+    expect(other.isLeader()).toBe(false)
+    await clock.advance(retryMs)
+    expect(other.isLeader()).toBe(true)
+    await clock.advance(20 * lease)
+    expect(other.isLeader()).toBe(true)
+    expect(other.leader()?.term).toBe(2)
+    await Promise.all([elector.stop(), named.stop(), other.stop(), clock.advance(lease)])
   })
 
   test('a candidate that starts later does not wait for a successor', async () => {

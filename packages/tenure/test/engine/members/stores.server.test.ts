@@ -1,14 +1,21 @@
 /** The presence of members on real servers. */
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
+import { DynamoDB } from '@aws-sdk/client-dynamodb'
+import { S3 } from '@aws-sdk/client-s3'
+import { clouds } from '../../../../../test/servers/cloud.ts'
+import { localAws } from '../../../../../test/servers/dynalite.ts'
 import { etcd } from '../../../../../test/servers/etcd.ts'
+import { localS3 } from '../../../../../test/servers/moto.ts'
 import { postgres } from '../../../../../test/servers/postgres.ts'
 import { redis } from '../../../../../test/servers/redis.ts'
 import type { RunningServer, ServerKind } from '../../../../../test/servers/server.ts'
 import { describeWith, describeWithCluster } from '../../../../../test/servers/suite.ts'
 import { KubernetesClient } from '../../../src/clients/kubernetes/client.ts'
-import { members } from '../../../src/index.ts'
+import { members, type LeaseStore } from '../../../src/index.ts'
+import { dynamodbStore } from '../../../src/stores/dynamodb/index.ts'
 import { openStore } from '../../../src/stores/index.ts'
 import { kubernetesStore } from '../../../src/stores/kubernetes/index.ts'
+import { s3Store } from '../../../src/stores/s3/index.ts'
 import { endProcess, expectReleased, newElection, openedStore, startLeader } from '../guard/guarded-process.ts'
 import { presenceSuite } from './store-suite.ts'
 
@@ -24,6 +31,20 @@ const stores: readonly [ServerKind, string][] = [
 for (const [kind, scheme] of stores) {
   describeWith(kind, `presence on ${kind.name}`, (server) => {
     presenceSuite(kind.name, () => openStore(urlOf(server(), scheme)))
+  })
+}
+
+const cloudStores: Readonly<Record<keyof typeof clouds, (server: RunningServer) => LeaseStore | Promise<LeaseStore>>> =
+  {
+    DynamoDB: ({ url }) => dynamodbStore({ client: new DynamoDB(localAws(url)), table: 'leases' }),
+    S3: ({ url }) => s3Store({ client: new S3(localS3(url)), bucket: 'leases' }),
+    'Google Cloud Storage': ({ port }) => openStore(clouds['Google Cloud Storage'].urlAt(port)),
+  }
+
+for (const [name, cloud] of Object.entries(clouds)) {
+  describeWith(cloud.kind, `presence on ${name}`, (server) => {
+    beforeAll(() => cloud.prepare(server()))
+    presenceSuite(name, () => cloudStores[name as keyof typeof clouds](server()))
   })
 }
 

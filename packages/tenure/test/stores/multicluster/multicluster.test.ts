@@ -19,7 +19,6 @@ describe('the store of a multi-cluster lock conforms', () => {
       open,
       remove: (election: string) => server.delete(`jobs/${election}`),
       pass: clock.advance,
-      dropsSuccessors: true,
       close: () => relay.stop(),
     }
   }
