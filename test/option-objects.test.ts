@@ -19,6 +19,7 @@ import {
 import { storeConformance } from '@tenure/testing/conformance'
 import { createFence, httpFence, postgresFence, redisFence } from 'tenure/fencing'
 import { createJobs, cronSchedule, type Jobs } from 'tenure/jobs'
+import { createShards } from 'tenure/shards'
 import { fromKubeConfig } from 'tenure/kubernetes'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
@@ -210,6 +211,15 @@ const calls: Readonly<Record<string, Call>> = {
   'tenure/jobs: cronSchedule': {
     with: (options) => cronSchedule('@daily', options),
     near: ['timezones', 'timezone'],
+  },
+  'tenure/shards: createShards': {
+    with: (options) => createShards(options),
+    valid: { store, group: 'g', shards: 2 },
+    near: ['maxMove', 'maxMoves'],
+  },
+  'tenure/shards: Shards.changes': {
+    with: (options) => createShards({ store, group: 'g', shards: 2 }).changes(options),
+    near: ['signl', 'signal'],
   },
   'tenure/stores: openStore': { with: (options) => openStore('memory:', options), near: ['enviroment', 'environment'] },
   'tenure/stores: memoryTtlStorage': { with: (options) => memoryTtlStorage(options), near: ['colck', 'clock'] },

@@ -53,6 +53,7 @@ export const errorCodes = [
   'TOO_LARGE',
   'RATE_LIMITED',
   'NOT_LEADER',
+  'NOT_OWNER',
   'CONFLICT',
   'LOCK_UNAVAILABLE',
   'UNSUPPORTED_FILESYSTEM',

@@ -8,8 +8,15 @@ import { checkMembers, isPromise } from '../common/check-options.ts'
 
 /** The maximum size of metadata, as JSON in UTF-8. */
 export const metadataLimitBytes = 4096
-/** The maximum size of a checkpoint, in UTF-8. */
-export const checkpointLimitBytes = 4096
+/** The maximum size of a checkpoint in a store that does not state its own limit, in UTF-8. */
+export const usualCheckpointLimitBytes = 4096
+/** The maximum size of a checkpoint in the stores of this library, in UTF-8. */
+export const ownCheckpointLimitBytes = 32_768
+
+/** The maximum size of a checkpoint in this store, in UTF-8. */
+export function checkpointLimitOf({ checkpointLimitBytes }: Pick<LeaseStore, 'checkpointLimitBytes'>): number {
+  return checkpointLimitBytes ?? usualCheckpointLimitBytes
+}
 
 /** Checks that options are an object. */
 export function checkObject(option: string, value: unknown): asserts value is object {

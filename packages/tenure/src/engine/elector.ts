@@ -34,6 +34,7 @@ import {
   checkObserver,
   checkOneOf,
   checkSignal,
+  checkpointLimitOf,
   checkStore,
   copyMetadata,
 } from './check-values.ts'
@@ -440,6 +441,15 @@ export class Elector {
   /** Continues the log of an earlier elector. @internal */
   continueLog(past: LogHistory): void {
     this.#log.continue(past)
+  }
+
+  /**
+   * Makes the next claim ask for a term above this one. For a term that is known to have been granted, although the
+   * store has forgotten it. @internal
+   */
+  raiseTerm(term: number): void {
+    const { highestTerm } = this.#state
+    this.#driver.state = { ...this.#state, highestTerm: Math.max(highestTerm, term) }
   }
 
   /** Why the final release failed. Undefined if it succeeded. @internal */
@@ -887,6 +897,10 @@ export class Elector {
 
     get leaseDurationMs(): number {
       return this.#elector.#state.settings.leaseDurationMs
+    }
+
+    get checkpointLimitBytes(): number {
+      return checkpointLimitOf(this.#elector.#store)
     }
 
     get storeError(): unknown {

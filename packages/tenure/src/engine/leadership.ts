@@ -1,12 +1,13 @@
 import { answerByClock } from './clock-signal.ts'
 import { invalidOption, LeadershipLostError, type LossReason } from '../common/errors.ts'
-import { checkpointLimitBytes } from './check-values.ts'
 
 /** The elector's functions that a leadership needs. */
 export interface LeadershipHost {
   readonly election: string
   readonly namespace?: string | undefined
   readonly identity: string
+  /** The maximum size of a checkpoint, in UTF-8. */
+  readonly checkpointLimitBytes: number
   /** The store's last error. Undefined if the store has answered since. */
   readonly storeError?: unknown
   /** Whether this term leads now, according to the clock. An expired leadership is ended before this returns. */
@@ -105,6 +106,7 @@ export class Leadership {
    * saved. It can be set while leading, and by work that is winding down after `stop()` or `stepDown()`.
    */
   async setCheckpoint(text: string): Promise<void> {
+    const { checkpointLimitBytes } = this.#host
     if (typeof text !== 'string' || Buffer.byteLength(text) > checkpointLimitBytes || !text.isWellFormed()) {
       throw invalidOption('checkpoint', text, `it must be well-formed text of at most ${checkpointLimitBytes} bytes`)
     }

@@ -233,6 +233,13 @@ export interface LeaseStore {
    * Only for a store whose candidates observe expiry. Default: false.
    */
   readonly readsFirst?: boolean
+  /** The longest checkpoint that this store accepts, in bytes of UTF-8, at least 4096. Default: 4096. */
+  readonly checkpointLimitBytes?: number
+  /**
+   * Whether the highest term outlives a record that is deleted, so that terms never start again. Default: false, which
+   * makes shards learn used terms from the reports of their members.
+   */
+  readonly keepsTerms?: boolean
   /** Returns the record, even if it is released, or undefined if there is none. */
   read(election: string, options: CallOptions): Promise<LeaseRecord | undefined>
   /**

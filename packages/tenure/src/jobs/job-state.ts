@@ -5,7 +5,7 @@
  */
 import { decodeJob, type DecodedRun } from '@tenure/internal/job-state'
 import { TenureError } from '../common/errors.ts'
-import { checkpointLimitBytes } from '../engine/check-values.ts'
+import { usualCheckpointLimitBytes } from '../engine/check-values.ts'
 
 /** How a run ended. `lost` means that its process died or lost the lease, so its progress is unknown. */
 export type JobResult = 'succeeded' | 'failed' | 'timed-out' | 'stopped' | 'lost' | 'missed'
@@ -98,7 +98,7 @@ export function formatJobState(note: JobState): string {
   }
   const fitting = (runs: readonly object[]) => {
     const text = JSON.stringify({ ...head, runs })
-    return Buffer.byteLength(text) <= checkpointLimitBytes ? text : undefined
+    return Buffer.byteLength(text) <= usualCheckpointLimitBytes ? text : undefined
   }
   for (let count = mostRuns; count > 0; count -= 1) {
     const text = fitting(note.runs.slice(0, count).map((run) => fieldsOf(run)))

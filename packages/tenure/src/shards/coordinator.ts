@@ -35,7 +35,7 @@ export interface CoordinatorSettings {
   /** Whether the store keeps the terms of deleted records. */
   readonly keepsTerms: boolean
   /** The longest checkpoint that the store accepts. A longer one would end the leadership. */
-  readonly carryLimitBytes: number
+  readonly checkpointLimitBytes: number
 }
 
 /** An acquire of a seat, sent to prove that its member is over. */
@@ -305,11 +305,11 @@ function writeNext(
   }
   const living = livingMembers(state, nowMs)
   let assignment = draft(living)
-  if (tools.sizeOf(assignment) > settings.carryLimitBytes) {
+  if (tools.sizeOf(assignment) > settings.checkpointLimitBytes) {
     effects.push({ do: 'refuse-members' })
     const named = new Set(confirmed.members.map(({ attempt }) => attempt))
     assignment = draft(living.filter(({ member }) => named.has(member.attempt)))
-    if (tools.sizeOf(assignment) > settings.carryLimitBytes) return state
+    if (tools.sizeOf(assignment) > settings.checkpointLimitBytes) return state
   }
   // The first assignment of a coordinator is written even if nothing changes, so that members report its lineage.
   const isChanged = isFirst || JSON.stringify(assignment.shards) !== JSON.stringify(confirmed.shards)

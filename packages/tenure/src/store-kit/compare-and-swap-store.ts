@@ -38,6 +38,10 @@ export type SwapOutcome<Found extends Current> =
 export interface SwapServer<Found extends Current> {
   /** `own-clock` only if `remainingMs` is always known from a server clock that cannot jump. */
   readonly expiry: LeaseStore['expiry']
+  /** See {@link LeaseStore.checkpointLimitBytes}. */
+  readonly checkpointLimitBytes?: number | undefined
+  /** See {@link LeaseStore.keepsTerms}. */
+  readonly keepsTerms?: boolean | undefined
   /** Returns the newest state, never from a cache or a lagging replica. */
   find(election: string, call: CallOptions): Promise<Found>
   /**
@@ -111,6 +115,8 @@ export function swapStore<Found extends Current>(server: SwapServer<Found>, cloc
 
 class CompareAndSwapBackend<Found extends Current> implements StoreBackend {
   readonly expiry: LeaseStore['expiry']
+  readonly checkpointLimitBytes: number | undefined
+  readonly keepsTerms: boolean | undefined
   readonly forget?: NonNullable<StoreBackend['forget']>
   readonly watch?: NonNullable<StoreBackend['watch']>
   readonly list?: NonNullable<StoreBackend['list']>
@@ -122,6 +128,8 @@ class CompareAndSwapBackend<Found extends Current> implements StoreBackend {
     this.#server = server
     this.#clock = clock
     this.expiry = server.expiry
+    this.checkpointLimitBytes = server.checkpointLimitBytes
+    this.keepsTerms = server.keepsTerms
     const { remove, watch, list } = server
     if (remove) {
       const call = remove.bind(server)

@@ -34,6 +34,10 @@ import {
 /** The operations that a store implements if the shared rules decide its claims. */
 export interface StoreBackend {
   readonly expiry: LeaseStore['expiry']
+  /** See {@link LeaseStore.checkpointLimitBytes}. */
+  readonly checkpointLimitBytes?: number | undefined
+  /** See {@link LeaseStore.keepsTerms}. */
+  readonly keepsTerms?: boolean | undefined
   /** Returns the newest state, for display only: no decision is based on it. */
   find(election: string, call: CallOptions): Promise<Current>
   /**
@@ -65,10 +69,12 @@ export interface StoreBackend {
  * const store = buildStore(place, systemClock)
  */
 export function buildStore(backend: StoreBackend, clock: Clock): LeaseStore {
-  const { forget, watch, list, close } = backend
+  const { forget, watch, list, close, checkpointLimitBytes, keepsTerms } = backend
   return {
     expiry: backend.expiry,
     terms: true,
+    ...(checkpointLimitBytes !== undefined && { checkpointLimitBytes }),
+    ...(keepsTerms !== undefined && { keepsTerms }),
     read: async (election, call) => shown(await backend.find(election, call)),
     acquire: (claim, call) => backend.change(claim, call, (current) => judgeAcquire(current, claim, clock.wallMs())),
     renew: (claim, call) => backend.change(claim, call, (current) => judgeRenew(current, claim, clock.wallMs())),

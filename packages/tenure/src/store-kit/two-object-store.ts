@@ -13,6 +13,7 @@
  *    claimed while there was no record and arrived late, after another grant was deleted there. It was granted to
  *    nobody and is shown to nobody: the election counts as one whose record was deleted.
  */
+import { ownCheckpointLimitBytes } from '../engine/check-values.ts'
 import type { Clock } from '../common/clock.ts'
 import { isTenureError, TenureError } from '../common/errors.ts'
 import type { CallOptions, LeaseRecord } from '../engine/lease-store.ts'
@@ -96,6 +97,8 @@ function termDenied(error: unknown): never {
 
 class ObjectServer implements SwapServer<FoundObjects> {
   readonly expiry = 'observed'
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = true
   readonly remove?: NonNullable<SwapServer<FoundObjects>['remove']>
   readonly #place: ObjectBackend
   readonly #clock: Clock

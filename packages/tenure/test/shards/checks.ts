@@ -41,7 +41,7 @@ const coordinatorSettings: CoordinatorSettings = {
   retryIntervalMs: 0,
   writeIntervalMs: 0,
   keepsTerms: true,
-  carryLimitBytes: 4_096,
+  checkpointLimitBytes: 4_096,
 }
 
 function elected({ coordinator }: Rules, found: Assignment | undefined, term = 2): CoordinatorState {

@@ -1,5 +1,5 @@
 import type { LeaseRecord, Metadata } from 'tenure'
-import { checkpointLimitBytes, metadataLimitBytes } from 'tenure/internal'
+import { checkpointLimitOf, metadataLimitBytes } from 'tenure/internal'
 import { longestNameBytes } from '@tenure/internal/names'
 import type { Case } from './case.ts'
 import { granted, refused, same } from './scene.ts'
@@ -20,7 +20,7 @@ export const largestCases: Case[] = [
     sameContent('The grant', record, expected)
     sameContent('The stored record', await scene.read(election), expected)
 
-    const full = { ...expected, checkpoint: filled('', checkpoint, checkpointLimitBytes) }
+    const full = { ...expected, checkpoint: filled('', checkpoint, checkpointLimitOf(scene.store)) }
     const renewal = await scene.renew(record, { checkpoint: full.checkpoint })
     const renewed = granted('renew', renewal, 'The claim names the current grant.').record
     sameContent('The renewed record', renewed, full)

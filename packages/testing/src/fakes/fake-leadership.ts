@@ -35,6 +35,7 @@ export function fakeLeadership(
     {
       election,
       identity,
+      checkpointLimitBytes: 32_768,
       leads,
       remainingMs: () => (leads() ? 10_000 : 0),
       drainMs: () => (leads() ? 14_700 : 4_700),

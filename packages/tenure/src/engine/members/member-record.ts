@@ -9,7 +9,8 @@ import type { LeaseRecord, Metadata } from '../lease-store.ts'
  * with the attempt of the record.
  *
  * An administrator's request takes a seat too: `{ "maxMembers": 32, "metadata": {}, "handOverTo": "node-3", "ofTerm": 7 }`.
- * Its holder is not a member.
+ * Its holder is not a member. Nor is a coordinator of shards that holds a seat to prove that its member is over:
+ * `{ "maxMembers": 32, "metadata": {}, "cleaning": true }`.
  */
 
 /** What a member offers while it holds its seat. */
@@ -24,6 +25,13 @@ export interface MemberOffer {
   readonly handOverTo?: string | undefined
   /** The term that a request asks to end. Undefined for a member. */
   readonly ofTerm?: number | undefined
+  /** Whether a coordinator of shards holds the seat to prove that its member is over. */
+  readonly cleaning?: boolean | undefined
+}
+
+/** Whether the holder of a seat is a member. */
+export function isMember({ handOverTo, cleaning = false }: MemberOffer): boolean {
+  return handOverTo === undefined && !cleaning
 }
 
 /** What a member reports. It may change while the member holds its seat. */
@@ -36,25 +44,34 @@ export interface SeatReport {
 export const initialReport: SeatReport = { eligible: true }
 
 /** The metadata of a seat's record. */
-export function encodeOffer({ generation, maxMembers, metadata, handOverTo, ofTerm }: MemberOffer): Metadata {
+export function encodeOffer({
+  generation,
+  maxMembers,
+  metadata,
+  handOverTo,
+  ofTerm,
+  cleaning = false,
+}: MemberOffer): Metadata {
   return {
     ...(generation !== undefined && { generation }),
     maxMembers,
     metadata,
     ...(handOverTo !== undefined && { handOverTo }),
     ...(ofTerm !== undefined && { ofTerm }),
+    ...(cleaning && { cleaning }),
   }
 }
 
 /** Returns what a record offers. A part that was not written by this library counts as missing. */
 export function decodeOffer({ metadata: written }: LeaseRecord): MemberOffer {
-  const { generation, maxMembers, metadata, handOverTo, ofTerm } = isObject(written) ? written : {}
+  const { generation, maxMembers, metadata, handOverTo, ofTerm, cleaning } = isObject(written) ? written : {}
   return {
     generation: isSafeInteger(generation) ? generation : undefined,
     maxMembers: isSafeInteger(maxMembers) ? maxMembers : 0,
     metadata: isObject(metadata) ? metadata : {},
     handOverTo: isName(handOverTo) ? handOverTo : undefined,
     ofTerm: isSafeInteger(ofTerm) ? ofTerm : undefined,
+    cleaning: cleaning === true,
   }
 }
 

@@ -9,7 +9,7 @@ import type { LeaseRecord, LeaseStore, Metadata } from '../lease-store.ts'
 import { expiresAtMs, versionKey } from '../observed-expiry.ts'
 import { checkDuration } from '../timings.ts'
 import { checkGroup, checkMaxMembers } from './check-presence.ts'
-import { decodeOffer, decodeReport } from './member-record.ts'
+import { decodeOffer, decodeReport, isMember } from './member-record.ts'
 import type { PresentMember } from './present-members.ts'
 import { readLease, readSeat, type ReadOptions } from './read-lease.ts'
 import { defaultMaxMembers, isTaken, mostMembers, observeSeat, seatName, unknownSeat } from './seats.ts'
@@ -263,7 +263,7 @@ export class MemberObserver {
     const nowMs = this.#read.clock.monotonicMs()
     const stated = this.#seats.map(({ known }) => {
       const offer = known.view?.record && isTaken(known, nowMs) ? decodeOffer(known.view.record) : undefined
-      return offer && offer.handOverTo === undefined ? Math.min(offer.maxMembers, mostMembers) : 0
+      return offer && isMember(offer) ? Math.min(offer.maxMembers, mostMembers) : 0
     })
     return Math.max(0, ...stated) || defaultMaxMembers
   }
@@ -276,7 +276,9 @@ export class MemberObserver {
       const { view } = known
       if (!view?.record || !isTaken(known, nowMs)) return []
       const { holder: identity } = view.record
-      const { generation, handOverTo, ofTerm } = decodeOffer(view.record)
+      const offer = decodeOffer(view.record)
+      if (offer.cleaning) return []
+      const { generation, handOverTo, ofTerm } = offer
       const { eligible } = decodeReport(view.record)
       const untilMs = Math.min(view.retryAtMs ?? Infinity, expiresAtMs(view))
       return [
@@ -292,8 +294,9 @@ export class MemberObserver {
       const { known, remainingMs } = observed
       const record = known.view?.record
       if (!record || !isTaken(known, nowMs)) return []
-      const { generation, metadata, handOverTo } = decodeOffer(record)
-      if (handOverTo !== undefined) return []
+      const offer = decodeOffer(record)
+      if (!isMember(offer)) return []
+      const { generation, metadata } = offer
       const ageMs =
         remainingMs === undefined ? this.#read.clock.wallMs() - record.renewedAt : record.leaseDurationMs - remainingMs
       return [

@@ -25,6 +25,22 @@ import { readSeat } from './read-lease.ts'
 import { SeatSurvey, type SurveyHost } from './seat-survey.ts'
 import { isTaken, observeSeat, seatName, unknownSeat } from './seats.ts'
 
+/** A seat that this process holds, under the attempt that won it. */
+export interface HeldSeat {
+  readonly seat: number
+  readonly attempt: string
+  readonly leadership: Leadership
+}
+
+/** What shards need from a presence. They keep their own report in the checkpoint of the seat. */
+export interface SeatOwner {
+  /** What it means for the process that it has no seat, as the end of a message. */
+  readonly withoutSeat: string
+  /** Whether this process may take a seat now. */
+  mayTakeSeat(): boolean
+  onSeatTaken(held: HeldSeat): void
+}
+
 /** What a presence needs to know about its process and group. */
 export interface PresenceSettings extends MemberOffer {
   readonly store: LeaseStore
@@ -40,6 +56,10 @@ export interface PresenceSettings extends MemberOffer {
   onProblem(error: TenureError): void
   /** What reads of the other seats are for. Undefined if this process need not read them. */
   readonly survey?: SurveyHost | undefined
+  /** Undefined if the seat only shows that this process is present. */
+  readonly owner?: SeatOwner | undefined
+  /** How long the seat is kept after `stop()` for work that has not settled. Default: as in an elector. */
+  readonly drainTimeoutMs?: number | undefined
 }
 
 /** The presence of this process in one group. */
@@ -53,7 +73,7 @@ export class Presence {
   readonly #survey: SeatSurvey | undefined
   #running: Promise<unknown> | undefined
   #elector: Elector | undefined
-  #held: { readonly seat: number; readonly leadership: Leadership; readonly attempt: string } | undefined
+  #held: HeldSeat | undefined
   /** The codes of the problems that were reported since this process last had a seat. */
   readonly #problems = new Set<string>()
   /** When all seats were first found taken. Undefined if they are not. */
@@ -97,6 +117,11 @@ export class Presence {
     this.#writeReport()
   }
 
+  /** Gives up the seat that this process holds now. It takes another one when it may. */
+  async leaveSeat(): Promise<void> {
+    await this.#elector?.stop()
+  }
+
   /** Releases the seat. Settles in bounded time. */
   async stop(): Promise<void> {
     this.#end.abort()
@@ -117,6 +142,7 @@ export class Presence {
   /** Takes a seat and holds it until it is lost. Returns how long to wait before the next try. */
   async #beMember(): Promise<number> {
     const { signal } = this.#end
+    if (this.#settings.owner?.mayTakeSeat() === false) return this.#retryIntervalMs
     for (let seat = await this.#findSeat(0); seat !== undefined; seat = await this.#findSeat(seat + 1)) {
       if (signal.aborted) return 0
       if (!(await this.#take(seat))) continue
@@ -157,6 +183,7 @@ export class Presence {
       driftRatio,
       metadata: encodeOffer(this.#settings),
       releaseOnCrash,
+      drainTimeoutMs: this.#settings.drainTimeoutMs,
       clock,
       // The store's failures are reported by the election, and what concerns only the seat by `onProblem`.
       log: false,
@@ -180,6 +207,7 @@ export class Presence {
     this.#exhaustedSinceMs = undefined
     this.#written = initialReport
     this.#writeReport()
+    if (this.#held) this.#settings.owner?.onSeatTaken(this.#held)
     const lost = this.#held?.leadership.signal
     if (lost && !lost.aborted) await new Promise((resolve) => lost.addEventListener('abort', resolve, { once: true }))
     this.#held = undefined
@@ -192,7 +220,7 @@ export class Presence {
     const nowMs = clock.monotonicMs()
     this.#exhaustedSinceMs ??= nowMs
     if (nowMs - this.#exhaustedSinceMs < leaseDurationMs) return
-    const text = `All ${maxMembers} seats of "${group}" are taken, so this process is not among its members. It still takes part in the election, and takes a seat as soon as one is free. Set maxMembers above the number of processes, up to 100, in all of them.`
+    const text = `All ${maxMembers} seats of "${group}" are taken, so this process is not among its members. ${this.#withoutSeat}, and takes a seat as soon as one is free. Set maxMembers above the number of processes, up to 100, in all of them.`
     this.#tell(new TenureError('SEATS_EXHAUSTED', text, { retryable: true }))
   }
 
@@ -200,9 +228,13 @@ export class Presence {
   #failed(error: unknown): number {
     if (this.#end.signal.aborted) return 0
     const { code, retryable } = isTenureError(error) ? error : { code: 'BACKEND_UNAVAILABLE' as const, retryable: true }
-    const text = `This process could not take a seat of "${this.#settings.group}", so it is not among its members. The election is not affected. ${messageOf(error)}`
+    const text = `This process could not take a seat of "${this.#settings.group}", so it is not among its members. ${this.#withoutSeat}. ${messageOf(error)}`
     this.#tell(new TenureError(code, text, { retryable, cause: error }))
     return this.#retryIntervalMs
+  }
+
+  get #withoutSeat(): string {
+    return this.#settings.owner?.withoutSeat ?? 'It still takes part in the election'
   }
 
   #tell(error: TenureError): void {

@@ -1,3 +1,4 @@
+import { ownCheckpointLimitBytes } from '../../engine/check-values.ts'
 import { createHash } from 'node:crypto'
 import { absentRevision, afterKey } from '@tenure/internal/etcd-keys'
 import type { Clock } from '../../common/clock.ts'
@@ -60,6 +61,8 @@ interface Keys {
 
 class EtcdServer implements SwapServer<FoundKeys> {
   readonly expiry = 'observed'
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = true
   readonly nothing: FoundKeys = {
     record: undefined,
     highestTerm: 0,

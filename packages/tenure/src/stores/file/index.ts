@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { ownCheckpointLimitBytes } from '../../engine/check-values.ts'
 import { within } from '@tenure/internal/bound'
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
@@ -96,6 +97,8 @@ export function fileStore(options: FileStoreOptions): LeaseStore {
  */
 class FileBackend implements StoreBackend {
   readonly expiry = 'own-clock'
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = true
   readonly #clock: Clock
   readonly #files: LeaseFiles
   readonly #signs: LivenessSockets

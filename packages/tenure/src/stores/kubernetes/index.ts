@@ -22,7 +22,7 @@ import { adviseOnNamespace, defaultNamespace, namespaceExists } from '../../kube
 import { defaultNamespaceHint, askRights, type LeaseRights } from '../../kubernetes/rights.ts'
 import { inCluster } from '../../clients/kubernetes/credentials/service-account.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../../engine/lease-store.ts'
-import { checkClock } from '../../engine/check-values.ts'
+import { ownCheckpointLimitBytes, checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { warnOnce } from '../../log/advice.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
@@ -88,6 +88,8 @@ export function kubernetesStore(options: KubernetesStoreOptions = {}): Kubernete
 
 class LeaseServer implements SwapServer<FoundLease> {
   readonly expiry = 'observed'
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = false
   readonly #namespace: string
   readonly #client: KubernetesClient
   readonly #clock: Clock

@@ -1,6 +1,6 @@
 import { AsyncQueue } from '@tenure/internal/async-queue'
 import { systemClock, type Clock } from '../../common/clock.ts'
-import { checkClock } from '../../engine/check-values.ts'
+import { ownCheckpointLimitBytes, checkClock } from '../../engine/check-values.ts'
 import { checkOptions } from '../../common/check-options.ts'
 import type {
   CallOptions,
@@ -52,6 +52,8 @@ export function memoryStore(options: { clock?: Clock | undefined } = {}): Memory
  */
 class MemoryBackend implements StoreBackend {
   readonly expiry = 'own-clock'
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = true
   readonly #clock: Clock
   readonly #entries = new Map<string, MemoryEntry>()
 

@@ -10,7 +10,7 @@ import { invalidOption, show, TenureError } from '../../common/errors.ts'
 import { Bound } from '@tenure/internal/bound'
 import { isLeaseDuration, isTerm } from '@tenure/internal/field-reader'
 import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../../engine/lease-store.ts'
-import { checkBoolean, checkClock } from '../../engine/check-values.ts'
+import { ownCheckpointLimitBytes, checkBoolean, checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { withBound } from '../../store-kit/call-deadline.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
@@ -125,6 +125,8 @@ interface FoundRow extends Current {
 
 class PostgresServer implements SwapServer<FoundRow> {
   readonly expiry: LeaseStore['expiry']
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = true
   readonly nothing: FoundRow = { record: undefined, highestTerm: 0, remainingMs: undefined, kept: undefined }
   readonly watch?: NonNullable<SwapServer<FoundRow>['watch']>
   readonly #parts: PostgresParts

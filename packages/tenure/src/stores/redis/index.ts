@@ -8,7 +8,7 @@ import { invalidOption, TenureError } from '../../common/errors.ts'
 import { Bound } from '@tenure/internal/bound'
 import { isLeaseDuration, isTerm } from '@tenure/internal/field-reader'
 import type { CallOptions, LeaseRecord, ListPage } from '../../engine/lease-store.ts'
-import { checkClock } from '../../engine/check-values.ts'
+import { ownCheckpointLimitBytes, checkClock } from '../../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { withBound } from '../../store-kit/call-deadline.ts'
 import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
@@ -158,6 +158,8 @@ interface FoundKey extends Current {
 
 class RedisServer implements SwapServer<FoundKey> {
   readonly expiry = 'observed'
+  readonly checkpointLimitBytes = ownCheckpointLimitBytes
+  readonly keepsTerms = true
   readonly nothing: FoundKey = foundOf('', undefined, undefined)
   readonly #parts: RedisParts
   readonly #connections: RedisConnections

@@ -106,6 +106,7 @@ export function serviceStore(options: ServiceStoreOptions): ServiceStore {
 class ServiceLeases implements ServiceStore {
   readonly expiry = 'own-clock'
   readonly terms = true
+  readonly keepsTerms = true
   readonly #cluster: Cluster
   readonly #clock: Clock
   readonly #watches = new OpenWatches()

@@ -162,7 +162,7 @@ export const presenceMutations: readonly PresenceMutation[] = [
   {
     name: 'members() lists a request as a member',
     file: 'engine/members/members.ts',
-    find: '      if (handOverTo !== undefined) return []\n',
+    find: '      if (!isMember(offer)) return []\n',
     replace: '',
     caughtBy: 'a leader does not hand over to a candidate that is absent or not eligible (memory store)',
   },

@@ -302,7 +302,7 @@ export function coordinatorSettings(setup: ShardSetup): CoordinatorSettings {
     retryIntervalMs: 0,
     writeIntervalMs: 0,
     keepsTerms,
-    carryLimitBytes: 1,
+    checkpointLimitBytes: 1,
   }
 }
 
