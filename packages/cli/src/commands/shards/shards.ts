@@ -32,7 +32,7 @@ export async function shards(name: string, flags: Sources['flags']): Promise<voi
     }
     const found = await overview()
     if (!found) await noteMissingNamespace(store, timeoutMs)
-    if (!found || found.shards.some(({ state }) => state !== 'owned')) process.exitCode = exitCodes.failed
+    if (!found?.shards.every(isOwned)) process.exitCode = exitCodes.failed
     if (json) jsonLines(found).forEach(printJson)
     else print(overviewLines(group, found).join('\n'))
   })
@@ -51,7 +51,7 @@ function jsonLines(overview: ShardsOverview | undefined): readonly object[] {
 function overviewLines(group: string, overview: ShardsOverview | undefined): readonly string[] {
   if (!overview) return [printable(`"${group}" has no shards. No process has started them under this name.`)]
   const { coordinator, members, shards: all } = overview
-  const unowned = all.filter(({ state }) => state !== 'owned')
+  const unowned = all.filter((shard) => !isOwned(shard))
   const rows = members
     .toSorted((one, other) => one.seat - other.seat)
     .map(({ identity, live, seat, owned, revoked, metadata }) => [
@@ -74,16 +74,19 @@ function overviewLines(group: string, overview: ShardsOverview | undefined): rea
   ]
 }
 
+/** The assignment keeps naming a member that is gone until the coordinator has made sure of it. */
+function isOwned({ state, owner }: ShardOverview): boolean {
+  return state === 'owned' && owner !== undefined
+}
+
 /** Says which shard has no owner and what it waits for. */
 function whyUnowned({ shard, name = String(shard), state, owner }: ShardOverview, overview: ShardsOverview): string {
+  if (overview.coordinator === undefined) return `${name}: there is no coordinator`
   if (state === 'unknown') return `${name}: the assignment was lost, so it waits until nobody can own it`
-  if (state === 'revoked') {
-    return owner === undefined
-      ? `${name}: its owner is gone, so it waits until that lease has certainly ended`
-      : `${name}: revoked from ${owner}, which must stop its work first`
+  if (state === 'free') {
+    return `${name}: free, ${overview.members.length === 0 ? 'but no member is present' : 'and about to be granted'}`
   }
-  if (overview.coordinator === undefined) return `${name}: free, but there is no coordinator`
-  return overview.members.length === 0
-    ? `${name}: free, but no member is present`
-    : `${name}: free, and about to be granted`
+  return owner === undefined
+    ? `${name}: its owner is gone, so it waits until that lease has certainly ended`
+    : `${name}: revoked from ${owner}, which must stop its work first`
 }
