@@ -1,51 +1,16 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { newFolder, startExample } from './start-example.ts'
 
 const root = join(import.meta.dirname, '..')
 const examples = join(root, 'examples')
 
-/** Creates a folder for an example's leases, separate from every other test. */
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tenure-examples-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
-function start(name: string, folder: string, env: Record<string, string> = {}) {
-  const path = join(examples, name, 'main.mjs')
-  const child = spawn(process.execPath, [path], { cwd: folder, env: { ...process.env, ...env } })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  const exited = once(child, 'close')
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-  }
-  return {
-    pid: child.pid,
-    kill: (signal: NodeJS.Signals) => child.kill(signal),
-    lines: () => text.split('\n').filter((line) => line !== ''),
-    says: (line: string | RegExp) =>
-      vi.waitUntil(
-        () => text.split('\n').some((said) => (typeof line === 'string' ? said === line : line.test(said))),
-        {
-          timeout: 15_000,
-          interval: 10,
-        },
-      ),
-    async ends() {
-      const [code, signal] = await exited
-      expect({ code, signal }, text).toEqual({ code: 0, signal: null })
-    },
-  }
-}
-
 /** Runs an example to completion. */
 async function runExample(name: string, env: Record<string, string> = {}): Promise<string[]> {
-  const example = start(name, newFolder(), env)
+  const example = startExample(name, newFolder(), env)
   await example.ends()
   return example.lines()
 }
@@ -87,9 +52,9 @@ test("first-program: it equals the README's program, has at most ten lines, lead
   const [, readme] = /```js[^\n]*\n([^]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
   expect(code).toBe(readme)
   const folder = newFolder()
-  const first = start('first-program', folder)
+  const first = startExample('first-program', folder)
   await first.says(`Process ${first.pid} leads in term 1, for 30 s.`)
-  const second = start('first-program', folder)
+  const second = startExample('first-program', folder)
   await second.says(`Process ${second.pid} waits until it leads.`)
   first.kill('SIGKILL')
   await second.says(`Process ${second.pid} leads in term 2, for 30 s.`)
@@ -113,9 +78,9 @@ test('elector: the work settles before the lease is handed over, and the success
 
 test('manager-loop: one of two processes works, and the other one works after it', async () => {
   const folder = newFolder()
-  const first = start('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '3' })
+  const first = startExample('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '3' })
   await first.says('pod-a processes jobs, round 1')
-  const second = start('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '2' })
+  const second = startExample('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '2' })
   await first.ends()
   const said = (pod: string, rounds: number[]) => [
     ...rounds.flatMap((round) => [`${pod} processes jobs, round ${round}`, `${pod} is done with round ${round}`]),
@@ -128,9 +93,9 @@ test('manager-loop: one of two processes works, and the other one works after it
 
 test('manager-loop: on SIGTERM during a round, the other process works only after that round', async () => {
   const folder = newFolder()
-  const first = start('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '1000', ROUND_MS: '2000' })
+  const first = startExample('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '1000', ROUND_MS: '2000' })
   await first.says('pod-a processes jobs, round 1')
-  const second = start('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '1' })
+  const second = startExample('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '1' })
   first.kill('SIGTERM')
   await second.says('pod-b processes jobs, round 1')
   // The output of the first process has arrived, but this process may not have read it yet.
@@ -141,7 +106,7 @@ test('manager-loop: on SIGTERM during a round, the other process works only afte
 })
 
 test('manager-loop: SIGTERM stops it cleanly', async () => {
-  const example = start('manager-loop', newFolder(), { POD_NAME: 'pod-a', ROUNDS: '1000' })
+  const example = startExample('manager-loop', newFolder(), { POD_NAME: 'pod-a', ROUNDS: '1000' })
   await example.says(/round 1$/)
   example.kill('SIGTERM')
   await example.ends()
@@ -150,9 +115,9 @@ test('manager-loop: SIGTERM stops it cleanly', async () => {
 
 test('manager-wait: the waiting process takes over when the leader is killed', async () => {
   const folder = newFolder()
-  const first = start('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
+  const first = startExample('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
   await first.says('pod-a leads in term 1')
-  const second = start('manager-wait', folder, { POD_NAME: 'pod-b', ROUNDS: '2' })
+  const second = startExample('manager-wait', folder, { POD_NAME: 'pod-b', ROUNDS: '2' })
   await second.says('pod-b waits')
   first.kill('SIGKILL')
   await second.ends()
@@ -167,9 +132,9 @@ test('manager-wait: the waiting process takes over when the leader is killed', a
 
 test('manager-wait: SIGTERM ends the wait', async () => {
   const folder = newFolder()
-  const leader = start('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
+  const leader = startExample('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
   await leader.says('pod-a leads in term 1')
-  const waiting = start('manager-wait', folder, { POD_NAME: 'pod-b' })
+  const waiting = startExample('manager-wait', folder, { POD_NAME: 'pod-b' })
   await waiting.says('pod-b waits')
   waiting.kill('SIGTERM')
   await waiting.ends()
@@ -192,9 +157,9 @@ test('elections: one of two instances leads a key until it releases it', async (
 
 test('leader-elector: its callbacks run in order, and a standby takes over on SIGTERM', async () => {
   const folder = newFolder()
-  const first = start('leader-elector', folder, { POD_NAME: 'pod-a', RUN_SECONDS: '60' })
+  const first = startExample('leader-elector', folder, { POD_NAME: 'pod-a', RUN_SECONDS: '60' })
   await first.says('pod-a started leading in term 1')
-  const second = start('leader-elector', folder, { POD_NAME: 'pod-b', RUN_SECONDS: '60' })
+  const second = startExample('leader-elector', folder, { POD_NAME: 'pod-b', RUN_SECONDS: '60' })
   await second.says('pod-b sees that pod-a leads')
   first.kill('SIGTERM')
   await first.ends()
@@ -247,13 +212,17 @@ function run(program: string, args: readonly string[], options: { readonly env: 
 }
 
 /** Returns the matching lines of several processes, once there are this many. */
-async function linesOfAll(all: readonly ReturnType<typeof start>[], pattern: RegExp, count: number): Promise<string[]> {
+async function linesOfAll(
+  all: readonly ReturnType<typeof startExample>[],
+  pattern: RegExp,
+  count: number,
+): Promise<string[]> {
   const lines = () => all.flatMap((example) => example.lines()).filter((line) => pattern.test(line))
   await vi.waitUntil(() => lines().length >= count, { timeout: 40_000, interval: 20 })
   return lines()
 }
 
-const endAll = async (all: readonly ReturnType<typeof start>[]) => {
+const endAll = async (all: readonly ReturnType<typeof startExample>[]) => {
   for (const example of all) example.kill('SIGTERM')
   await Promise.all(all.map((example) => example.ends()))
 }
@@ -267,7 +236,7 @@ function expectOnce(lines: readonly string[]): void {
 
 test('jobs: one process runs each slot, even after a process was killed, and the migration runs once', async () => {
   const folder = newFolder()
-  const [first, ...others] = Array.from({ length: 3 }, () => start('jobs', folder))
+  const [first, ...others] = Array.from({ length: 3 }, () => startExample('jobs', folder))
   if (!first) return
   const all = [first, ...others]
   await linesOfAll(all, /syncs/, 3)
@@ -279,7 +248,7 @@ test('jobs: one process runs each slot, even after a process was killed, and the
 
 test('jobs-croner: a run that croner or Tenure schedules in all processes is executed by exactly one of them', async () => {
   const folder = newFolder()
-  const all = Array.from({ length: 2 }, () => start('jobs-croner', folder))
+  const all = Array.from({ length: 2 }, () => startExample('jobs-croner', folder))
   // A process skips a run only if another one has run it.
   await linesOfAll(all, /: skipped$/, 2)
   expectOnce(await linesOfAll(all, /reports by tenure/, 2))
@@ -288,7 +257,7 @@ test('jobs-croner: a run that croner or Tenure schedules in all processes is exe
 
 test('jobs-fastify: one of two servers runs the job and shows its outcome', async () => {
   const folder = newFolder()
-  const all = Array.from({ length: 2 }, () => start('jobs-fastify', folder))
+  const all = Array.from({ length: 2 }, () => startExample('jobs-fastify', folder))
   expectOnce(await linesOfAll(all, /: syncs/, 3))
   const [listens = ''] = (await linesOfAll(all, /listens at/, 1)) ?? []
   const [, url] = /listens at (\S+)$/.exec(listens) ?? []
@@ -318,6 +287,6 @@ test('jobs-nextjs: the hook starts the job in a Node server, but not in the edge
 
 test('jobs-worker-threads: one thread of two processes runs each slot', async () => {
   const folder = newFolder()
-  const all = Array.from({ length: 2 }, () => start('jobs-worker-threads', folder))
+  const all = Array.from({ length: 2 }, () => startExample('jobs-worker-threads', folder))
   expectOnce(await linesOfAll(all, /^thread \d+ syncs/, 5))
 })

@@ -24,6 +24,7 @@ import { declare, declareFamily, type Declaration, type FamilyDeclaration } from
 import { CommandError, exitCodes } from './shared/arguments/errors.ts'
 import { suggestOtherCase } from './shared/arguments/suggestions.ts'
 import { tell, writeError, writeOut } from './shared/output.ts'
+import { shardsCommand } from './commands/shards/command.ts'
 import { sidecarCommand } from './commands/sidecar/command.ts'
 import { statusCommand } from './commands/status.ts'
 import { tokenCommands } from './commands/token.ts'
@@ -37,6 +38,7 @@ const commandGroups: Readonly<Record<string, readonly (Declaration | FamilyDecla
     leaderCommand,
     watchCommand,
     membersCommand,
+    shardsCommand,
     groupsCommand,
     jobsCommand,
     statusCommand,

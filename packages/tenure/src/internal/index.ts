@@ -45,6 +45,7 @@ export { noPreference, priorities, type PreferenceAnswer } from '../engine/prefe
 export { rememberOrigin } from '../engine/guard/store-origin.ts'
 export { createLeadership, leadsByClock, leaseOf, lossOf, resumeFrom, type OwnLeadership } from './engine.ts'
 export { MemberObserver } from '../engine/members/members.ts'
+export { overviewOf, type ShardOverview, type ShardsMember, type ShardsOverview } from '../shards/overview.ts'
 export { requestHandOver, type HandOverOutcome, type HandOverRequest } from '../engine/members/request-hand-over.ts'
 export type { ObservedVersion } from '../engine/observed-expiry.ts'
 export { endsWithContainer, GuardLink, introduction } from '../engine/guard/guard-link.ts'

@@ -1,21 +1,15 @@
-import { systemClock } from '@tenure/internal/clock'
-import { pause } from '@tenure/internal/pause'
 import { members as membersOf, type LeaseStore } from 'tenure'
 import { exitCodes } from '../../shared/arguments/errors.ts'
 import { parseArgument, settingsFrom, type Sources } from '../../shared/arguments/settings.ts'
 import { nameOf } from '../../shared/arguments/values.ts'
 import { callWithTimeout } from '../../shared/call-with-timeout.ts'
-import { commandErrorOf } from '../../shared/failures.ts'
+import { showLive } from '../../shared/live-view.ts'
 import { exitWhenReaderGone, metadataText, print, printable, printJson, table, timestamp } from '../../shared/output.ts'
 import { groupPath } from '../../shared/service.ts'
 import { listOf, type AnswerFields } from '../../shared/service-answers.ts'
-import { signalExitCode } from '../../shared/shutdown.ts'
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, withStore } from '../../shared/store.ts'
 import { memberAnswerOf, observerOf } from '../../shared/store-members.ts'
-import { bold, color, interruptKey, listenToKeys, Screen } from '../../shared/terminal.ts'
 import { membersSettings } from './command.ts'
-
-const refreshMs = 1_000
 
 /** Lists the members of an election, in the format of the HTTP API. */
 type ListMembers = () => Promise<readonly AnswerFields[]>
@@ -29,7 +23,13 @@ export async function members(name: string, flags: Sources['flags']): Promise<vo
   noteMissingFolder(settings)
   exitWhenReaderGone()
   await withStore(store, async () => {
-    if (process.stdout.isTTY && !json && observeMs === 0) return show(store, election, timeoutMs)
+    if (process.stdout.isTTY && !json && observeMs === 0) {
+      const list = listOnce(store, election, timeoutMs)
+      return showLive(`members of ${election}`, async () => {
+        const listed = await list()
+        return listed.length === 0 ? [noMembers(election, store)] : membersTable(listed).split('\n')
+      })
+    }
     const listed = isService(store)
       ? await listOnce(store, election, timeoutMs)()
       : (await membersOf(store, election, { timeoutMs, observeMs })).map((member) => ({ ...memberAnswerOf(member) }))
@@ -76,47 +76,4 @@ function membersTable(members: readonly AnswerFields[]): string {
 
 function numberText(value: unknown): string {
   return typeof value === 'number' ? String(value) : '-'
-}
-
-/** Shows the members until the user presses q. */
-async function show(store: LeaseStore, election: string, timeoutMs: number): Promise<void> {
-  const list = listOnce(store, election, timeoutMs)
-  const linesNow = async () => {
-    const listed = await list()
-    return listed.length === 0 ? [noMembers(election, store)] : membersTable(listed).split('\n')
-  }
-  // A store that does not answer at first is probably the wrong one, so this list comes before the screen.
-  let lines = await linesNow()
-  let trouble = ''
-  const screen = new Screen()
-  const ended = new AbortController()
-  const draw = () => {
-    const head = [bold(`Tenure: members of ${printable(election)}`), '']
-    if (trouble !== '') head.push(color('red', printable(trouble)), '')
-    screen.draw([...head, ...lines], [], ['', `${bold('q')} quit`])
-  }
-  screen.open()
-  listenToKeys((key) => {
-    if (key === 'q' || key === interruptKey) ended.abort()
-  })
-  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => process.exit(signalExitCode(signal)))
-  }
-  process.stdout.on('resize', draw)
-  try {
-    while (!ended.signal.aborted) {
-      draw()
-      await pause(systemClock, refreshMs, ended.signal)
-      if (ended.signal.aborted) break
-      try {
-        lines = await linesNow()
-        trouble = ''
-      } catch (error) {
-        trouble = `${commandErrorOf(error).message} Retrying.`
-      }
-    }
-  } finally {
-    screen.close()
-    if (process.stdin.isTTY) process.stdin.setRawMode(false).pause()
-  }
 }
