@@ -21,7 +21,7 @@ export interface ElectionStatus {
   readonly leader: LeaseInfo | null
   /** The last leader, if the election has none now. */
   readonly previousLeader?: LeaseInfo
-  /** How long nobody may lead yet, if the service reports that. */
+  /** The time until somebody may lead again. Undefined if the service does not report it. */
   readonly freeInMs?: number
 }
 

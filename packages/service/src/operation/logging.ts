@@ -8,7 +8,7 @@ import type { ServiceError } from '../common/errors.ts'
 import type { GroupChange } from '../groups/port.ts'
 import { TokenBuckets } from '../common/budgets.ts'
 import { errorDescriptor, LogOutput } from './log-output.ts'
-import { textLine } from './logging-text.ts'
+import { textLine } from './log-line-text.ts'
 
 /** The log levels, from the most verbose to none. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'

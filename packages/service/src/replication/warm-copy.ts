@@ -64,7 +64,7 @@ export class WarmCopy {
     return this.isWarm
   }
 
-  /** Starts or continues to follow. */
+  /** Starts to follow the storage. No effect if it already does. */
   start(): void {
     if (this.#loop) return
     if (!this.#copy) {

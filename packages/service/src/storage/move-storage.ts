@@ -46,7 +46,9 @@ export async function moveStorage(source: MoveSource, target: MoveTarget): Promi
   const state = await target.state(await source.head())
   if (state === 'done') {
     if (await source.isRetired()) return 0
-    throw new Error(`${target.name} already contains data of this cluster from elsewhere. Choose an empty target.`)
+    throw new Error(
+      `${target.name} already contains data of this cluster that came from another source. Choose an empty target.`,
+    )
   }
   await source.retire(target.name)
   const { head, pages } = await source.load()

@@ -154,7 +154,7 @@ test('a follower gives the same answer and the same error as the active replica 
   expect(new Set(steps.map(([name]) => name)).size).toBe(steps.length)
 })
 
-test('the active replica answers from its own groups, and plain renewals synchronously', async () => {
+test('the active replica answers from its own groups, and answers plain renewals synchronously', async () => {
   const [direct, cluster] = [await openParityCluster(), await openParityCluster()]
   const here = direct.replicas[0]?.local
   const active = cluster.replicas[0]?.groups

@@ -189,7 +189,7 @@ describe('openStore', () => {
     expect(redactedUrl(url)).toBe(shown)
   })
 
-  test('openStore shows none of several refused hosts, because one of them may be a login', async () => {
+  test('an error from openStore shows no host of a refused list, because one of them may be a login', async () => {
     for (const url of ['etcd://me:77,10.0.0.1:2379/', 'postgres://me:77,db-2/app', 'redis://me:77,db:6379/0']) {
       const opening = openStore(`${url}?nonsense=1`, { environment: {} })
       await expect(opening, url).rejects.toMatchObject({ code: 'INVALID_OPTION' })

@@ -113,7 +113,10 @@ export function firstScene({ candidates, budget }: Setup): Scene {
   }
 }
 
-/** client-go's retry period and deadline together may be as long as the lease, and they are in this model. */
+/**
+ * client-go allows a retry period and a deadline that together are as long as the lease. The model uses this worst
+ * case.
+ */
 export function believes({ life, term, returnedTicks }: Candidate, { leaseTicks }: Setup): boolean {
   return life !== 'down' && term > 0 && returnedTicks + leaseTicks > 0
 }

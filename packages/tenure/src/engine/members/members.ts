@@ -205,7 +205,8 @@ export class MemberObserver {
 
   #usedSeats(ownSeat = -1): number {
     if (!this.#hasReadAll) return this.#seatCount
-    // A process that arrives skips an expired seat until it has observed it for a lease, so that seat counts too.
+    // An expired seat also counts as used, because a new process skips the seat until it has observed it for a whole
+    // lease.
     const last = this.#seats.findLastIndex((seat) => seat && isInUse(seat))
     return Math.min(this.#seatCount, Math.max(last, ownSeat) + 1 + freeSeatsRead)
   }
