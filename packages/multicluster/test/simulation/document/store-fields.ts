@@ -75,6 +75,7 @@ export class StoreFields {
       checkpoint: '',
       version: codec.version(record.version),
       writeId: '',
+      successor: undefined,
     } satisfies All<RelayedRecord>
   }
 
