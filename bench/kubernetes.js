@@ -12,7 +12,9 @@ import { format, median, percentile } from './numbers.js'
 import { guardedName, handoverTable } from './handover-picture.js'
 import { readOptions, Report } from './report.js'
 
-const options = readOptions('kubernetes')
+/** The only part to run. Its results are printed and never published, because the others would be missing. */
+const only = process.env['ONLY']
+const options = readOptions('kubernetes', [...process.argv.slice(2), ...(only === undefined ? [] : ['--dry-run'])])
 const { quick } = options
 const figures = await Report.open(options)
 const { startCluster } = /** @type {typeof import('../test/servers/cluster.ts')} */ (
@@ -49,7 +51,6 @@ const parts = {
   handovers: async () => reportRows(await benchRequestsAndReleases(quick ? short : usual), await benchDeaths(short)),
   rolling: () => benchRollingUpdates(short),
 }
-const only = process.env['ONLY']
 try {
   for (const [name, run] of Object.entries(parts)) {
     if (only === undefined || only === name) await run()

@@ -47,7 +47,7 @@ describeWithPrograms([programs.etcd, programs.postgres, programs.redis], 'the be
 
 describeWithPrograms([...clusterPrograms, programs.clientGo], 'the benchmark on Kubernetes', () => {
   test('npm run bench:kubernetes runs and writes each figure with its goal', { timeout: 300_000 }, async () => {
-    const { tables } = await check('kubernetes.js', 14)
+    const { tables } = await check('kubernetes.js', 18)
     const { rows } = tables.find(({ name }: { name: string }) => name === handoverTable)
     expect(rows.map(({ contender }: { contender: string }) => contender)).toEqual(['Tenure', guardedName, 'client-go'])
   })

@@ -98,7 +98,7 @@ export function globalRecord(
     election: place.election,
     holder: global,
     metadata: metadataIn(metadata),
-    ...(successor !== undefined && { successor: globalSuccessorIn(successor, place.cluster) }),
+    ...(typeof successor === 'string' && { successor: globalSuccessorIn(successor, place.cluster) }),
   }
 }
 
