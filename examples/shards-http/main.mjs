@@ -66,7 +66,7 @@ async function route(room) {
  */
 async function forward(address, room) {
   try {
-    const url = `${address}/rooms/${encodeURIComponent(room)}`
+    const url = `${String(address)}/rooms/${encodeURIComponent(room)}`
     const response = await fetch(url, { headers: { 'x-forwarded': 'true' }, signal: AbortSignal.timeout(1_000) })
     return { status: response.status, body: await response.json() }
   } catch {
@@ -74,18 +74,26 @@ async function forward(address, room) {
   }
 }
 
-const server = createServer(async (request, response) => {
+const server = createServer((request, response) => void serve(request, response))
+
+/**
+ * @param {import('node:http').IncomingMessage} request
+ * @param {import('node:http').ServerResponse} response
+ */
+async function serve(request, response) {
   const room = decodeURIComponent((request.url ?? '').replace(/^\/rooms\//, ''))
   // A forwarded request is never forwarded again, so it cannot go in circles.
   const { status, body } = request.headers['x-forwarded'] ? answer(room) : await route(room)
   response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`)
-})
+}
 
 await shards.start()
 server.listen(port, '127.0.0.1', () => console.log(`node-${port} listens on port ${port}`))
 
-process.once('SIGTERM', async () => {
+process.once('SIGTERM', () => void stop())
+
+async function stop() {
   await shards.stop()
   server.close()
   server.closeAllConnections()
-})
+}

@@ -33,9 +33,9 @@ function serve(room, connection, { token, signal }) {
   const members = rooms.get(room) ?? new Set()
   rooms.set(room, members.add(connection))
   signal.addEventListener('abort', () => connection.close(1012, 'moved'), { once: true })
-  connection.on('message', (text) => {
+  connection.on('message', (/** @type {Buffer} */ data) => {
     // The token rises with every owner, so a client can tell which message is newer.
-    for (const member of members) member.send(JSON.stringify({ room, token, text: String(text) }))
+    for (const member of members) member.send(JSON.stringify({ room, token, text: data.toString('utf8') }))
   })
   return new Promise((resolve) => {
     connection.once('close', () => {
@@ -60,8 +60,10 @@ server.on('connection', (connection, request) => {
     .catch((error) => connection.close(4000, error.owner?.metadata.address ?? ''))
 })
 
-process.once('SIGTERM', async () => {
+process.once('SIGTERM', () => void stop())
+
+async function stop() {
   await shards.stop()
   for (const connection of server.clients) connection.terminate()
   server.close()
-})
+}

@@ -29,11 +29,13 @@ const sample = () => {
 }
 const timer = setInterval(sample, 25)
 
-process.on('SIGTERM', async () => {
+process.on('SIGTERM', () => void stop())
+
+async function stop() {
   await shards.stop()
   sample()
   clearInterval(timer)
   await store.close?.()
   process.disconnect()
-})
+}
 await shards.start()
