@@ -63,7 +63,7 @@ export interface MemberAnswer {
   readonly waiting?: boolean
   readonly live?: boolean
   readonly instance_start_uuid?: string
-  /** The number of its seat. Only members of a store that is not a service have one. */
+  /** The number of its seat. Only candidates that run with `present` have one. */
   readonly seat?: number
   readonly generation?: number
   readonly eligible?: boolean

@@ -35,6 +35,7 @@ import type { GroupTable } from './group-table.ts'
 import { isFirstInQueue, leaveQueue, newWaiter, waitInQueue } from './campaign-queue.ts'
 import { pageOf, type GroupListing } from './listing.ts'
 import { lateMs, Members } from './members.ts'
+import { withSeats } from './seats.ts'
 import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
 import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
@@ -335,7 +336,10 @@ export class LocalGroups implements Groups, GroupListing {
   }
 
   async members(groupId: string): Promise<MemberView[]> {
-    return this.#lookAtKnown(groupId, (group) => this.#members.list(groupId, this.#knownOf(group)))
+    return this.#lookAtKnown(groupId, (group) => {
+      const listed = this.#members.list(groupId, this.#knownOf(group))
+      return withSeats(listed, groupId, (id) => this.#table.get(id), this.#clock.monotonicMs())
+    })
   }
 
   /** Returns the approximate size of {@link members} as text. */

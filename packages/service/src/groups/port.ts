@@ -176,6 +176,12 @@ export interface MemberView {
    * watch that names it, or sent something in time.
    */
   readonly live: boolean
+  /** The number of the seat that the node holds. Undefined if it holds none. */
+  readonly seat?: number
+  /** The number of the roll-out that its seat names, if any. */
+  readonly generation?: number
+  /** Whether the node could lead, as its seat reports. Undefined without a seat. */
+  readonly eligible?: boolean
 }
 
 /** A node with a watch that names it, and a group that it watches. */

@@ -116,7 +116,7 @@ export const ResignBody = Sent(
     ...Held,
     successor: OptionalText(
       256,
-      'The node that should lead next. Other candidates of the library leave it a short time to take over.',
+      'The node that should lead next. Its campaigns come first, and those of other nodes wait for at most 2 s.',
       'node_3',
     ),
     force: Type.Optional(

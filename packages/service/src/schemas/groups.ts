@@ -153,6 +153,15 @@ export const MembersAnswer = named(
               'Whether the node leads, or would take over: it has a campaign in the queue, an open watch that names it, or it sent its last heartbeat or campaign in time.',
           }),
         ),
+        seat: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'The number of the seat that the node holds, if it has one.' }),
+        ),
+        generation: Type.Optional(
+          Type.Integer({ description: 'The number of the roll-out that the seat of the node names, if any.' }),
+        ),
+        eligible: Type.Optional(
+          Type.Boolean({ description: 'Whether the node could lead, as its seat reports. Only with a seat.' }),
+        ),
       }),
       { description: 'Nodes that are allowed by name, have campaigned, or send heartbeats.' },
     ),

@@ -66,12 +66,16 @@ function membersTable(members: readonly AnswerFields[]): string {
     String(role),
     typeof live === 'boolean' ? (live ? 'yes' : 'no') : 'unknown',
     typeof last_heartbeat_ms === 'number' ? timestamp(last_heartbeat_ms) : 'never',
-    ...(isSeated ? [numberText(seat), numberText(generation), eligible === false ? 'no' : 'yes'] : []),
+    ...(isSeated ? [numberText(seat), numberText(generation), eligibleText(eligible)] : []),
     metadataText(metadata),
   ])
   const sorted = rows.toSorted(([one = ''], [other = '']) => (one < other ? -1 : 1))
   const seated = isSeated ? ['SEAT', 'GENERATION', 'ELIGIBLE'] : []
   return table(['NODE', 'ROLE', 'LIVE', 'LAST SEEN', ...seated, 'METADATA'], sorted)
+}
+
+function eligibleText(eligible: unknown): string {
+  return typeof eligible === 'boolean' ? (eligible ? 'yes' : 'no') : '-'
 }
 
 function numberText(value: unknown): string {

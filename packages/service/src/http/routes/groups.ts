@@ -285,7 +285,8 @@ function viewOf(group: GroupView, wallMs: number) {
   }
 }
 
-function memberJson({ nodeId, role, lastHeartbeatMs, instance, metadata, waiting, live }: MemberView): string {
+function memberJson(member: MemberView): string {
+  const { nodeId, role, lastHeartbeatMs, instance, metadata, waiting, live, seat, generation, eligible } = member
   const rest = JSON.stringify({
     node_id: nodeId,
     role,
@@ -293,6 +294,9 @@ function memberJson({ nodeId, role, lastHeartbeatMs, instance, metadata, waiting
     waiting,
     live,
     instance_start_uuid: instance,
+    seat,
+    generation,
+    eligible,
   })
   return `${rest.slice(0, -1)},"metadata":${metadata}}`
 }

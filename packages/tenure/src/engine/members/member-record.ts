@@ -63,7 +63,7 @@ export function encodeOffer({
 }
 
 /** Returns what a record offers. A part that was not written by this library counts as missing. */
-export function decodeOffer({ metadata: written }: LeaseRecord): MemberOffer {
+export function decodeOffer({ metadata: written }: Pick<LeaseRecord, 'metadata'>): MemberOffer {
   const { generation, maxMembers, metadata, handOverTo, ofTerm, cleaning } = isObject(written) ? written : {}
   return {
     generation: isSafeInteger(generation) ? generation : undefined,
@@ -81,7 +81,7 @@ export function encodeReport(attempt: string, { eligible }: SeatReport): string 
 }
 
 /** Returns what the holder of a record reports. A report from an earlier member of the same seat does not count. */
-export function decodeReport({ attempt, checkpoint }: LeaseRecord): SeatReport {
+export function decodeReport({ attempt, checkpoint }: Pick<LeaseRecord, 'attempt' | 'checkpoint'>): SeatReport {
   let report: unknown
   try {
     report = JSON.parse(checkpoint)
