@@ -138,7 +138,7 @@ class SceneWriter {
     for (const epoch of this.#epochs) {
       const term = termOf(epoch)
       const list = byTerm.get(term)
-      // One more than the change, because 0 is a change of its own.
+      // One more than the change, because change 0 is a change too.
       if (list) list.push((epoch % 65_536) + 1)
       else byTerm.set(term, [(epoch % 65_536) + 1])
     }
@@ -340,7 +340,7 @@ class SceneWriter {
       this.#flag(mustRelease)
     }
     this.#term(afterTerm, -1)
-    // A process that goes on has made no call in its tick.
+    // A process that continues after a stall has made no call in its tick.
     const bits = life === 'stalled' ? 0 : done.reduce((sum, verb) => sum | (1 << doneNames.indexOf(verb)), 0)
     this.#byte(bits & 255)
     this.#byte(bits >> 8)
@@ -386,7 +386,7 @@ class SceneWriter {
       this.#seatRecord(record, seat)
       this.#name(record.version)
     }
-    // The next input is a complete read, which replaces all that is known but the time of the first sight of a version.
+    // The next input is a complete read, which replaces all that is known but when a version was first seen.
     const isNextRead =
       !pending && calls.length === 0 && !this.#canMove && (inbox === 0 || inbox.call.verb === 'read-seat')
     this.#byte(seats.length)

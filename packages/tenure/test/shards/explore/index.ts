@@ -281,7 +281,8 @@ function stuckIn(scene: ShardScene, setup: ShardSetup): Violation | undefined {
     if (move.what === 'a tick') ticks += 1
     current = withToken(move.run(), setup)
     trace.push(at)
-    if (violationOf(current, setup)) break
+    const broken = violationOf(current, setup)
+    if (broken) return { what: broken, trace: [] }
     const isOwned = current.processes.some(
       (process) => believes(process, setup) && process.member.work.some(({ isAborted }) => !isAborted),
     )
