@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { exploreShards, type ShardOptions } from './explore/index.ts'
+import { exploreShards, walkShards, type ShardOptions } from './explore/index.ts'
 import { shardFaults } from './explore/scene.ts'
 
 /** An exploration that must be complete. */
@@ -13,6 +13,15 @@ export const sampledExplorations: readonly ShardExploration[] = [
   { name: 'two processes; a move', options: { faults: ['move'] } },
   { name: 'two processes; deletion of the group', options: { faults: ['delete-group'] } },
 ]
+
+/** Walks of `npm run test:all`. Each walk injects up to three faults of any kind. */
+export const sampledWalks = [
+  { name: 'terms are kept', keepsTerms: true },
+  { name: 'terms are forgotten', keepsTerms: false },
+].map(({ name, keepsTerms }) => ({
+  name,
+  options: { processes: 3, budget: 3, keepsTerms, faults: shardFaults, seed: 1, walks: 150 },
+}))
 
 /** Explored by `npm run test:all`. */
 export const completeExplorations: readonly ShardExploration[] = [
@@ -30,4 +39,13 @@ export async function expectShardsCovered({ options }: ShardExploration): Promis
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
   expect(report.complete).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...options.faults].toSorted())
+}
+
+/** Walks at random. No walk may break a rule, and the shard must get an owner again from every sampled state. */
+export function expectShardsWalked({ options }: (typeof sampledWalks)[number]): void {
+  const report = walkShards(options)
+  expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
+  expect(report.walks).toBe(options.walks)
+  expect(report.faults).toBeGreaterThan(2 * options.walks)
+  expect(report.settled).toBeGreaterThan(options.walks)
 }

@@ -89,7 +89,7 @@ export const shardMutations: readonly ShardMutation[] = [
     file: coordinator,
     find: 'const claim = { attempt, afterTerm: view.term,',
     replace: 'const claim = { attempt, afterTerm: 0 * view.term,',
-    caughtBy: 'the acquire of a seat is above the term of the record that was read',
+    in: { faults: ['crash'] },
   },
   {
     name: 'recover by writing free first',
@@ -133,7 +133,7 @@ export const shardMutations: readonly ShardMutation[] = [
         replace: 'const { lineage, term, settings } = state\n  const { nowMs, sentAtMs } = round\n',
       },
     ],
-    caughtBy: 'a recovery raises its term above every reported one',
+    in: { budget: 2, keepsTerms: false, faults: ['delete-group', 'crash'] },
   },
   {
     name: 'count a report without its attempt',
@@ -161,7 +161,7 @@ export const shardMutations: readonly ShardMutation[] = [
     file: member,
     find: "if (!believes || !member || phase === 'closing'",
     replace: "if (!member || phase === 'closing'",
-    caughtBy: 'a member owns nothing when its leadership has ended by the clock',
+    in: { faults: ['stall'] },
   },
   {
     name: 'report before anything was seen',

@@ -10,15 +10,14 @@ import {
   type SearchedModel,
   type Violation,
 } from '../../../../testing/src/simulation/explore/search.ts'
-import { agedCoordinator, coordinatorSettings, coordinatorTakes, dueCalls, memberTakes, taken } from './process.ts'
-import { withShiftedEpochs, withShiftedTerms } from './canonical.ts'
+import { agedCoordinator, coordinatorTakes, dueCalls, memberTakes, taken } from './process.ts'
+import { readScene, writeScene } from './encoding.ts'
 import { apply } from './store.ts'
 import {
   believes,
   downProcess,
   firstScene,
   nameOf,
-  settingsOf,
   violationOf,
   withAt,
   withToken,
@@ -273,14 +272,17 @@ function stuckIn(scene: ShardScene, setup: ShardSetup): Violation | undefined {
   const trace: number[] = []
   for (let ticks = 0; ticks < settledTicks;) {
     const moves = movesOf(current, setup)
-    const calm = moves.findIndex(({ what }) => /starts|goes on|settles/.test(what))
+    // A lost member's shard is owned again even if its process does not return.
+    const isAlone = current.processes.every(({ life }) => life === 'down')
+    const calm = moves.findIndex(({ what }) => (isAlone ? /starts/ : /goes on|settles/).test(what))
     const at = calm >= 0 ? calm : moves.findIndex(({ isUrgent }) => isUrgent)
     const move = moves[at]
     if (!move) break
     if (move.what === 'a tick') ticks += 1
     current = withToken(move.run(), setup)
     trace.push(at)
-    if (violationOf(current, setup)) break
+    const broken = violationOf(current, setup)
+    if (broken) return { what: broken, trace: [] }
     const isOwned = current.processes.some(
       (process) => believes(process, setup) && process.member.work.some(({ isAborted }) => !isAborted),
     )
@@ -289,6 +291,65 @@ function stuckIn(scene: ShardScene, setup: ShardSetup): Violation | undefined {
   }
   // The indexes of calm moves do not count the faults that were possible, so this trace is not replayed.
   return { what: `S3: nobody owns the shard after ${settledTicks} ticks without a fault`, trace: [] }
+}
+
+/** What random walks have covered. */
+export interface WalkReport {
+  readonly walks: number
+  readonly steps: number
+  readonly faults: number
+  /** The number of states from which the walk went on without further faults until the shard had an owner. */
+  readonly settled: number
+  readonly violation?: { readonly what: string; readonly walk: number } | undefined
+  readonly story: readonly string[]
+}
+
+/** The share of steps that are faults, and the length of a walk. */
+const [faultShare, walkSteps] = [0.08, 240]
+
+/**
+ * Walks at random: `walks` walks of up to 240 steps, which the seed reproduces. States are never encoded, so nothing is
+ * merged. Each walk is checked for S3 at a random step and at its end.
+ */
+export function walkShards(options: ShardOptions & { readonly seed: number; readonly walks: number }): WalkReport {
+  const setup = setupOf(options)
+  let [steps, faults, settled] = [0, 0, 0]
+  for (let walk = 0; walk < options.walks; walk += 1) {
+    const random = randomNumbers(options.seed * 1_000_003 + walk)
+    const checkAt = Math.floor(random() * walkSteps)
+    const story: string[] = []
+    let scene = firstScene(setup)
+    for (let step = 0; step < walkSteps; step += 1) {
+      const all = movesOf(scene, setup)
+      const wantsFault = random() < faultShare
+      const wanted = all.filter(({ fault }) => (fault !== undefined) === wantsFault)
+      const moves = wanted.length > 0 ? wanted : all
+      const move = moves[Math.floor(random() * moves.length)] as Move
+      const ran = move.run()
+      const next = withToken(ran, setup)
+      story.push(move.what)
+      steps += 1
+      if (move.fault) faults += 1
+      const broken = violationOf(ran, setup) ?? violationOf(next, setup)
+      const isChecked = step === checkAt || step === walkSteps - 1
+      const what = broken ?? (isChecked ? stuckIn(next, setup)?.what : undefined)
+      if (what) return { walks: walk, steps, faults, settled, violation: { what, walk }, story }
+      if (isChecked) settled += 1
+      scene = next
+    }
+  }
+  return { walks: options.walks, steps, faults, settled, story: [] }
+}
+
+/** Random numbers from 0 to 1 that follow from a seed (mulberry32). */
+function randomNumbers(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let bits = Math.imul(state ^ (state >>> 15), state | 1)
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32
+  }
 }
 
 function retrace(setup: ShardSetup, trace: readonly number[]): string[] {
@@ -300,35 +361,4 @@ function retrace(setup: ShardSetup, trace: readonly number[]): string[] {
     scene = readScene(writeScene(withToken(ran, setup), setup).slice(), 0, setup)
     return `${move?.what}${broken ? ` *** ${broken}` : ''}`
   })
-}
-
-/** Short texts for the settings, which are the same in every state. */
-const coordinatorMark = '"%"'
-const settingsMark = '"$"'
-
-/** Names are numbered in the order in which they appear, so that states that differ only in names are one state. */
-function writeScene(scene: ShardScene, setup: ShardSetup): Uint8Array {
-  const names = new Map<string, string>()
-  const shifted = withShiftedTerms(scene, setup)
-  const text = JSON.stringify(shifted.scene)
-    .replaceAll(JSON.stringify(coordinatorSettings(setup)), coordinatorMark)
-    .replaceAll(JSON.stringify(settingsOf(setup)), settingsMark)
-    .replaceAll(/#\d+(?:\/\d+)?/g, (name) => {
-      const known = names.get(name) ?? `#${names.size + 1}`
-      names.set(name, known)
-      return known
-    })
-  return Buffer.from(`${names.size}:${withShiftedEpochs(text, shifted.group)}`)
-}
-
-function readScene(bytes: Uint8Array, offset: number, setup: ShardSetup): ShardScene {
-  const length = offset >= 2 ? ((bytes[offset - 2] ?? 0) << 8) + (bytes[offset - 1] ?? 0) : bytes.length
-  const whole = Buffer.from(bytes.buffer, bytes.byteOffset + offset, length).toString()
-  const colon = whole.indexOf(':')
-  const text = whole
-    .slice(colon + 1)
-    .replaceAll(coordinatorMark, JSON.stringify(coordinatorSettings(setup)))
-    .replaceAll(settingsMark, JSON.stringify(settingsOf(setup)))
-  const scene = JSON.parse(text) as ShardScene
-  return { ...scene, names: Number(whole.slice(0, colon)) }
 }

@@ -40,7 +40,7 @@ export function dueCalls(scene: ShardScene, who: number, setup: ShardSetup): rea
   else if (id) {
     // A read that shows what was seen changes nothing.
     const shown = scene.group.record?.checkpoint
-    if (isDue('read') && shown && JSON.stringify(shown) !== JSON.stringify(member.seen)) {
+    if (isDue('read') && shown && !isSameAssignment(shown as Assignment, member.seen)) {
       calls.push({ verb: 'read', attempt: id.attempt })
     }
     const report = reportOf(member) ?? 0
@@ -69,6 +69,22 @@ export function dueCalls(scene: ShardScene, who: number, setup: ShardSetup): rea
   return calls
 }
 
+/** One coordinator never writes two assignments of one epoch. */
+function isSameAssignment(one: Assignment, other: Assignment | undefined): boolean {
+  return one.epoch === other?.epoch && one.lineage === other.lineage
+}
+
+function isSameReport(one: OwnershipReport, other: OwnershipReport): boolean {
+  return (
+    one.attempt === other.attempt &&
+    one.lineage === other.lineage &&
+    one.seen === other.seen &&
+    one.running.length === other.running.length &&
+    one.leaving === other.leaving &&
+    one.left === other.left
+  )
+}
+
 function mustReport(
   scene: ShardScene,
   { member, seen, confirmedEpoch }: MemberState,
@@ -77,7 +93,8 @@ function mustReport(
   if (report === 0 || !member || !seen) return false
   if (confirmedEpoch < seen.epoch) return true
   const shown = scene.seats[member.seat]?.record
-  return shown?.attempt === member.attempt && JSON.stringify(shown.checkpoint) !== JSON.stringify(report)
+  if (shown?.attempt !== member.attempt) return false
+  return shown.checkpoint === 0 || !isSameReport(shown.checkpoint as OwnershipReport, report)
 }
 
 /** Takes the answer to a call that was sent `ticks` ago, or undefined if there is none. */

@@ -182,9 +182,10 @@ export function violationOf(scene: ShardScene, setup: ShardSetup): string | unde
   let owner: number | undefined
   for (const [who, one] of scene.processes.entries()) {
     if (one.member.work.length > 1) return `rule 3: ${nameOf(who)} has two works on one shard`
-    if (!believes(one, setup)) continue
-    const token = ownedToken(one.member, 0, true)
-    if (token === undefined && !one.member.work.some(({ isAborted }) => !isAborted)) continue
+    const isBelieved = believes(one, setup)
+    const token = one.life === 'down' ? undefined : ownedToken(one.member, 0, isBelieved)
+    const runs = isBelieved && one.member.work.some(({ isAborted }) => !isAborted)
+    if (token === undefined && !runs) continue
     if (owner !== undefined) return `S1: ${nameOf(owner)} and ${nameOf(who)} own the shard at the same time`
     owner = who
     if (token === undefined) continue
