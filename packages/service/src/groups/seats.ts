@@ -8,7 +8,7 @@ export type SeatView = Required<Pick<MemberView, 'seat' | 'eligible'>> & Pick<Me
 
 /**
  * Adds the seats of a group to its members. A candidate of the library that runs with `present` holds the lease of a
- * seat, which is a group of its own. A holder that sent nothing else, because it is not eligible or because this
+ * seat, which is a separate group. A holder that sent nothing else, because it is not eligible or because this
  * process has just started, is added as a candidate.
  */
 export function withSeats(

@@ -127,13 +127,13 @@ export const groupChecks: Readonly<Record<string, (modules: GroupModules) => Pro
     ok(isGranted(judgeCampaign(held(), claim, at(7_000))))
   },
 
-  async 'a successor that is not allowed in the group is not waited for'(modules) {
+  async 'no campaign waits for a successor that is not allowed in the group'(modules) {
     const group = handedOver(modules)
     group.definition = { policy, allowedNodes: ['a', 'b'] }
     ok(isGranted(modules.rules.judgeCampaign(group, claim, at(1_000))))
   },
 
-  async 'a named successor overtakes the queue only while it is waited for'(modules) {
+  async 'a named successor overtakes the queue only while the others wait'(modules) {
     const group = handedOver(modules)
     const [other, named] = ['b', 'c'].map((nodeId) => modules.queue.newWaiter(nodeId))
     ok(other && named)

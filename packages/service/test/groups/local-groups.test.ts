@@ -42,14 +42,14 @@ describe('successors', () => {
     expect(leaders).toEqual(['d'])
   })
 
-  test('a named successor that campaigns anew is served at once, and another node is told how long to wait', async () => {
+  test('a new campaign of a named successor wins at once, and the answer to another node says how long to wait', async () => {
     const scene = await open()
     await scene.campaign('a')
     const leaders = await waiting(scene, 'b')
     await scene.state.resign({ ...held(1), successor: 'd' })
     await pass(scene, 500)
     expect(await scene.campaign('c')).toMatchObject({ granted: false, freeInMs: 1_500 })
-    // Whoever only asks may be the successor, so it is not told to wait.
+    // A reader may be the successor, so the answer contains no wait.
     expect(await scene.state.leader('jobs')).toMatchObject({ freeInMs: 0 })
     expect(await scene.campaign('d')).toMatchObject({ granted: true, lease: { term: 2 } })
     expect(leaders).toEqual([])

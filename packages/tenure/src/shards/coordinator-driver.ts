@@ -37,7 +37,7 @@ export interface CoordinatorHost {
   onFatal(error: unknown): void
 }
 
-type InputBody = CoordinatorInput extends infer Input ? (Input extends unknown ? Omit<Input, 'nowMs'> : never) : never
+type UntimedInput = CoordinatorInput extends infer Input ? (Input extends unknown ? Omit<Input, 'nowMs'> : never) : never
 
 const tools: CoordinatorTools = {
   balance,
@@ -167,7 +167,7 @@ export class CoordinatorDriver {
     }
   }
 
-  #take(leadership: Leadership, input: InputBody): void {
+  #take(leadership: Leadership, input: UntimedInput): void {
     if (this.#leadership !== leadership || !this.#state) return
     const nowMs = this.#membership.clock.monotonicMs()
     try {
