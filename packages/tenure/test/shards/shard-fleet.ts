@@ -57,7 +57,6 @@ export interface ShardProcess {
 interface Ownership {
   readonly identity: string
   readonly token: number
-  readonly fromMs: number
 }
 
 /** Processes that share shards in virtual time. Each advance checks S1 and S2. */
@@ -197,13 +196,13 @@ export class ShardFleet {
   /** S1 and S2: no shard has two owners at a moment, and a new owner has a higher token than every earlier one. */
   check(): void {
     const nowMs = this.clock.monotonicMs()
-    for (let shard = 0; shard < this.#shards; shard += 1) {
-      const owners = this.processes.flatMap((process) => {
-        // A stalled process runs nothing. What it would answer now, it answers when it runs again.
-        if (process.hasCrashed || process.isStalled) return []
-        const token = process.shards.status().owned.find((one) => one.shard === shard)?.token
-        return token === undefined ? [] : [{ identity: process.identity, token }]
-      })
+    // A stalled process runs nothing. What it would answer now, it answers when it runs again.
+    const running = this.processes.filter(({ hasCrashed, isStalled }) => !hasCrashed && !isStalled)
+    const owned = running.flatMap(({ identity, shards }) =>
+      shards.status().owned.map(({ shard, token }) => ({ identity, shard, token })),
+    )
+    for (const shard of new Set(owned.map((one) => one.shard))) {
+      const owners = owned.filter((one) => one.shard === shard)
       ok(owners.length <= 1, `S1 at ${nowMs} ms: shard ${shard} has two owners: ${JSON.stringify(owners)}`)
       const [owner] = owners
       if (!owner) continue
@@ -212,7 +211,7 @@ export class ShardFleet {
       const highest = this.#tokens.get(shard) ?? 0
       ok(owner.token > highest, `S2 at ${nowMs} ms: shard ${shard} has token ${owner.token} after ${highest}`)
       this.#tokens.set(shard, owner.token)
-      this.#owners.set(shard, { ...owner, fromMs: nowMs })
+      this.#owners.set(shard, owner)
     }
     this.#checkWork(nowMs)
   }

@@ -1,0 +1,162 @@
+import { expect, test } from 'vitest'
+import { NotOwnerError } from '../../src/shards/index.ts'
+import { follow } from '../promise-outcome.ts'
+import { leaseMs, ShardFleet, takeoverMs, type ShardProcess } from './shard-fleet.ts'
+
+async function fleetOf(names: readonly string[], shards = 4, options = {}) {
+  const fleet = new ShardFleet('memory', shards, options)
+  const processes = names.map((name) => fleet.join(name))
+  await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  return { fleet, processes }
+}
+
+/** A key whose shard the process owns. */
+function keyOf({ shards }: ShardProcess): string {
+  const key = Array.from({ length: 100 }, (_, index) => `key-${index}`).find((one) => shards.owns(one))
+  if (key === undefined) throw new Error('the process owns nothing')
+  return key
+}
+
+test('start resolves when the first assignment was seen, and rejects a second call', async () => {
+  const { processes } = await fleetOf(['ada'])
+  const [ada] = processes
+  expect(await ada?.started).toBeUndefined()
+  await expect(ada?.shards.start()).rejects.toMatchObject({ code: 'ALREADY_STARTED' })
+})
+
+test('hold rejects with NOT_OWNER and the owner if the key belongs to another process', async () => {
+  const { fleet, processes } = await fleetOf(['ada', 'bob'])
+  const [ada, bob] = processes as [ShardProcess, ShardProcess]
+  await fleet.advance(1_000)
+  const error = await bob.shards.hold(keyOf(ada), () => undefined).catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(NotOwnerError)
+  expect(error).toMatchObject({ code: 'NOT_OWNER', owner: { identity: 'ada', metadata: { address: 'http://ada' } } })
+})
+
+test('a hold keeps its shard from being handed over until its function has settled', async () => {
+  const { fleet, processes } = await fleetOf(['ada', 'bob'])
+  const [ada] = processes as [ShardProcess, ShardProcess]
+  const key = keyOf(ada)
+  let finish = (): void => undefined
+  const held = follow(
+    ada.shards.hold(key, async ({ signal }) => {
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      await new Promise<void>((resolve) => (finish = resolve))
+      signal.throwIfAborted()
+    }),
+  )
+  void ada.shards.stop().then(() => (ada.hasStopped = true))
+  await fleet.advance(leaseMs)
+  expect(fleet.processes[1]?.shards.owns(key)).toBeUndefined()
+  expect(ada.hasStopped).toBe(false)
+  finish()
+  await fleet.until(() => fleet.processes[1]?.shards.owns(key) !== undefined, leaseMs)
+  expect(held).toMatchObject({ state: 'rejected', error: { code: 'NOT_OWNER' } })
+  await fleet.until(() => ada.hasStopped, leaseMs)
+})
+
+test('a process with other settings does not join, and its start rejects with INVALID_OPTION', async () => {
+  const { fleet } = await fleetOf(['ada'])
+  const eve = fleet.join('eve', { shards: 5 })
+  await fleet.advance(1_000)
+  expect(await eve.started).toMatchObject({ code: 'INVALID_OPTION', option: 'shards' })
+  await fleet.advance(leaseMs)
+  expect(eve.shards.status()).toMatchObject({ phase: 'stopped', owned: [] })
+  expect(await fleet.read('sessions.member.1')).toBeUndefined()
+})
+
+test('work that fails is reported and started again while the shard is owned', async () => {
+  let calls = 0
+  const fleet = new ShardFleet('memory', 1, {
+    work: async () => {
+      calls += 1
+      if (calls < 3) throw new Error('the database is down')
+    },
+  })
+  fleet.join('ada')
+  await fleet.until(() => calls === 3, 4 * leaseMs)
+  await fleet.advance(leaseMs)
+  expect(calls).toBe(3)
+  const failure = 'The work on shard 0 of "sessions" failed: the database is down'
+  expect(fleet.log.filter((line) => line.includes(failure))).not.toEqual([])
+})
+
+test('work that does not settle is reported once, and its shards go to others after the lease has expired', async () => {
+  const { fleet, processes } = await fleetOf(['ada', 'bob'], 4, { drainTimeoutMs: 5_000 })
+  const [ada, bob] = processes as [ShardProcess, ShardProcess]
+  ada.settleMs = Infinity
+  void ada.shards.stop().then(() => (ada.hasStopped = true))
+  await fleet.until(() => ada.hasStopped, 2 * leaseMs)
+  const isUnsettled = (line: string) => line.includes('WORK_UNSETTLED')
+  expect(fleet.log.some(isUnsettled)).toBe(true)
+  expect((await fleet.read('sessions.member.0'))?.released).toBe(false)
+  await fleet.until(() => bob.shards.status().owned.length === 4, takeoverMs + leaseMs)
+})
+
+test('a process whose work has not settled takes no other seat, and joins again once it has', async () => {
+  const { fleet, processes } = await fleetOf(['ada', 'bob'])
+  const [ada] = processes as [ShardProcess, ShardProcess]
+  ada.settleMs = 3 * leaseMs
+  ada.isCut = true
+  await fleet.advance(leaseMs)
+  ada.isCut = false
+  await fleet.advance(leaseMs)
+  expect(ada.shards.status()).toMatchObject({ phase: 'joining', seat: undefined })
+  await fleet.until(() => fleet.isSettled(), 8 * leaseMs)
+  expect(fleet.log.some((line) => line.startsWith('ada error') && line.includes('lost its seat'))).toBe(true)
+  expect(fleet.log.some((line) => line.startsWith('ada warn') && line.includes('is a member of'))).toBe(true)
+})
+
+test('the only process stops without waiting for others', async () => {
+  const { fleet, processes } = await fleetOf(['ada'])
+  const [ada] = processes as [ShardProcess]
+  void ada.shards.stop().then(() => (ada.hasStopped = true))
+  expect(await fleet.until(() => ada.hasStopped, leaseMs)).toBeLessThan(1_000)
+  expect(ada.working.size).toBe(0)
+  expect(await fleet.read('sessions.member.0')).toMatchObject({ released: true })
+  expect(await fleet.read('sessions')).toMatchObject({ released: true })
+})
+
+test('a deleted assignment is recovered, and tokens still rise', async () => {
+  const { fleet } = await fleetOf(['ada', 'bob'])
+  const tokens = () => fleet.live.flatMap(({ shards }) => shards.status().owned.map(({ token }) => token))
+  const highest = Math.max(...tokens())
+  fleet.delete('sessions')
+  // S1 and S2 are checked all the time.
+  await fleet.until(() => tokens().length === 4 && Math.min(...tokens()) > highest, 6 * leaseMs)
+})
+
+test('the number of writes per lease does not depend on the number of shards (S5)', async () => {
+  const counts: number[] = []
+  for (const shards of [4, 64]) {
+    const { fleet } = await fleetOf(['ada', 'bob', 'eve'], shards)
+    await fleet.advance(2 * leaseMs)
+    fleet.writes.count = 0
+    await fleet.advance(10 * leaseMs)
+    counts.push(fleet.writes.count)
+  }
+  expect(counts[1]).toBe(counts[0])
+  // Three renewals per lease for each of three seats and for the coordinator.
+  expect(counts[0]).toBeLessThanOrEqual(10 * 3 * 4 + 4)
+})
+
+test('named shards are found by their names, and other keys are refused', async () => {
+  const fleet = new ShardFleet('memory', 2, { shards: undefined, names: ['eu', 'us'] })
+  const ada = fleet.join('ada')
+  await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  expect(ada.shards.owns('us')).toMatchObject({ shard: 1, name: 'us' })
+  expect(() => ada.shards.owns('asia')).toThrow('it must be the name of a shard')
+})
+
+test('changes yields what this process gains and loses, and ends when it stops', async () => {
+  const fleet = new ShardFleet('memory', 1)
+  const ada = fleet.join('ada')
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const change of ada.shards.changes()) seen.push(change.type)
+  })()
+  await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  await fleet.leave(ada)
+  await reading
+  expect(seen.filter((type) => type !== 'members')).toEqual(['gained', 'revoked', 'lost'])
+})
