@@ -23,7 +23,7 @@ test('a token that does not rise is a violation', () => {
   expect(checkOwners(logs).violations).toHaveLength(1)
 })
 
-test('owners that follow each other with rising tokens are no violation', () => {
+test('the checker accepts owners that follow each other with rising tokens', () => {
   const logs = new Map([
     ['a', [sample(0, 1), sample(100, 1)]],
     ['b', [sample(200, 2), sample(250, 2)]],

@@ -1,5 +1,5 @@
 import type { LeaseRecord } from 'tenure'
-import { decodeOffer, decodeReport, mostMembers, seatName } from 'tenure/internal'
+import { decodeOffer, decodeReport, isMember, mostMembers, seatName } from 'tenure/internal'
 import { noMetadata, type Group } from './in-memory-group.ts'
 import type { MemberView } from './port.ts'
 
@@ -25,8 +25,8 @@ export function withSeats(
     const { nodeId, attempt } = lease
     const offer = decodeOffer({ metadata: JSON.parse(lease.metadata) as LeaseRecord['metadata'] })
     const known = seated.get(nodeId)
-    // An administrator's request takes a seat too. Two processes of the same name show only the first seat.
-    if (offer.handOverTo !== undefined || known?.seat !== undefined) continue
+    // Requests and coordinators take seats too. Two processes of the same name show only the first seat.
+    if (!isMember(offer) || known?.seat !== undefined) continue
     const { eligible } = decodeReport({ attempt, checkpoint: group.checkpoint })
     const { generation } = offer
     const view: SeatView = { seat, eligible, ...(generation !== undefined && { generation }) }

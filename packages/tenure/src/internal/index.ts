@@ -44,7 +44,7 @@ export {
 export { noPreference, priorities, type PreferenceAnswer } from '../engine/preference.ts'
 export { rememberOrigin } from '../engine/guard/store-origin.ts'
 export { createLeadership, leadsByClock, leaseOf, lossOf, resumeFrom, type OwnLeadership } from './engine.ts'
-export { decodeOffer, decodeReport } from '../engine/members/member-record.ts'
+export { decodeOffer, decodeReport, isMember } from '../engine/members/member-record.ts'
 export { MemberObserver } from '../engine/members/members.ts'
 export { overviewOf, type ShardOverview, type ShardsMember, type ShardsOverview } from '../shards/overview.ts'
 export { requestHandOver, type HandOverOutcome, type HandOverRequest } from '../engine/members/request-hand-over.ts'

@@ -17,7 +17,7 @@ export interface ShardMember {
 
 /**
  * A change that this process sees. `gained`: it owns the shard. `revoked`: it must stop its work on the shard within
- * `settleWithinMs`, and `lost` follows. `lost`: it does not own the shard any more. `members`: other processes own shards
+ * `settleWithinMs`, and `lost` follows. `lost`: it no longer owns the shard. `members`: other processes own shards
  * than before, or other numbers of them. `error`: something failed. `gap`: a slow reader missed changes.
  *
  * @example

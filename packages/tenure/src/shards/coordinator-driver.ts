@@ -37,7 +37,11 @@ export interface CoordinatorHost {
   onFatal(error: unknown): void
 }
 
-type UntimedInput = CoordinatorInput extends infer Input ? (Input extends unknown ? Omit<Input, 'nowMs'> : never) : never
+type UntimedInput = CoordinatorInput extends infer Input
+  ? Input extends unknown
+    ? Omit<Input, 'nowMs'>
+    : never
+  : never
 
 const tools: CoordinatorTools = {
   balance,
@@ -175,7 +179,7 @@ export class CoordinatorDriver {
       this.#state = state
       for (const effect of effects) this.#perform(leadership, effect)
     } catch (error) {
-      // The epochs of the group are exhausted. Nobody can coordinate it any more.
+      // The epochs of the group are exhausted. Nobody can coordinate it from now on.
       if (!isTenureError(error)) throw error
       this.#end()
       this.#host.onFatal(error)

@@ -46,7 +46,7 @@ export class MemberDriver {
   #held: HeldSeat | undefined
   #isStepping = false
   #isLeaving = false
-  /** Called when nothing keeps this process on its seat any more. */
+  /** Called once nothing keeps this process on its seat. */
   #onFree: (() => void) | undefined
   #waiting = new Set<() => void>()
 
@@ -167,7 +167,7 @@ export class MemberDriver {
     if (!(reason instanceof LeadershipLostError && isVoluntaryEnd(reason.reason)))
       this.#reporter.seatLost(reason, running.length)
     for (const run of running) {
-      const text = `This process does not own shard ${shardText(run)} of "${this.#membership.group}" any more, because it lost its seat.`
+      const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
       run.abort(new NotOwnerError(text, run.shard, undefined, reason))
       this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
     }
@@ -212,7 +212,7 @@ export class MemberDriver {
     const run = this.#runs.get(shard)
     if (!run || run.isAborted) return
     const { drainTimeoutMs, group } = this.#membership
-    const text = `This process does not own shard ${shardText(run)} of "${group}" any more, because it is handed over.`
+    const text = `This process no longer owns shard ${shardText(run)} of "${group}", because it is handed over.`
     run.abort(new NotOwnerError(text, shard))
     this.#reporter.tell({ type: 'revoked', ...nameOf(run), settleWithinMs: drainTimeoutMs })
   }

@@ -1,4 +1,4 @@
-/** Who owns which shard, as an observer outside of the group sees it. It can be stale, and grants nothing. */
+/** Who owns which shard, as an observer outside the group sees it. It can be stale, and grants nothing. */
 import type { LeaseRecord } from '../engine/lease-store.ts'
 import type { Member } from '../engine/members/members.ts'
 import type { MemberId } from './assignment.ts'

@@ -67,7 +67,7 @@ export class ShardReporter {
 
   tell(change: ShardChange): void {
     if (change.type === 'gained') this.#info(`this process owns shard ${shardText(change)} with token ${change.token}`)
-    if (change.type === 'lost') this.#info(`this process does not own shard ${shardText(change)} any more`)
+    if (change.type === 'lost') this.#info(`this process no longer owns shard ${shardText(change)}`)
     for (const queue of this.#queues) queue.push(change)
     callSafely(
       () => this.#observer?.onShard?.(change),

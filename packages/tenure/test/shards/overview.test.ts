@@ -36,7 +36,14 @@ function groupRecord(part: Partial<LeaseRecord> = {}): LeaseRecord {
 }
 
 function member(seat: number, attempt: string, identity: string): Member {
-  const known = { metadata: {}, generation: undefined, eligible: true, leads: false, live: true, lastSeenMs: 0 } as const
+  const known = {
+    metadata: {},
+    generation: undefined,
+    eligible: true,
+    leads: false,
+    live: true,
+    lastSeenMs: 0,
+  } as const
   return { seat, attempt, identity, ...known }
 }
 

@@ -118,7 +118,7 @@ export class ShardFleet {
     return process
   }
 
-  /** Ends a process as a crash does: nothing of it runs any more, and no call of it reaches the store. */
+  /** Ends a process as a crash does: it runs no code from now on, and none of its calls reaches the store. */
   crash(process: ShardProcess): void {
     process.hasCrashed = true
     process.isCut = true
