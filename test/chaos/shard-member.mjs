@@ -64,18 +64,21 @@ async function write() {
     .catch(() => undefined)
 }
 
-const timers = [setInterval(sample, 50), setInterval(write, 50)]
+const timers = [setInterval(sample, 50), setInterval(() => void write(), 50)]
 process.on('message', () => {
   let owned = 0
   for (let key = 0; key < keys; key += 1) if (shards.owns(`key-${key}`)) owned += 1
   tell({ keys: owned })
 })
-process.once('SIGTERM', async () => {
+
+async function leave() {
   await shards.stop()
   sample()
   for (const timer of timers) clearInterval(timer)
   await store.close?.()
   process.disconnect()
-})
+}
+
+process.once('SIGTERM', () => void leave())
 process.once('disconnect', () => shards.status().phase === 'stopped' || process.exit(1))
 await shards.start()

@@ -39,7 +39,6 @@ type Fault = (fleet: ShardFleet, slot: Slot, random: Random) => Promise<void>
 /** Each fault ends with the slot as it was before: a running process behind an intact network. */
 function faultsOf(store: ShardStore): Readonly<Record<string, Fault>> {
   const { removeRecord } = store
-  let isRemoved = false
   return {
     async 'a process is killed'(fleet, slot, random) {
       await fleet.kill(slot)
@@ -74,22 +73,25 @@ function faultsOf(store: ShardStore): Readonly<Record<string, Fault>> {
       network.reset()
     },
     ...(removeRecord && {
-      async "the group's record is deleted"(fleet) {
-        if (!isRemoved) await removeRecord.call(store, fleet.group)
-        isRemoved = true
+      async [onlyOnce](fleet: ShardFleet) {
+        await removeRecord.call(store, fleet.group)
       },
     }),
   }
 }
 
-/** Injects faults, each once before any is repeated, up to three at the same time, each on a process of its own. */
+const onlyOnce = "the group's record is deleted"
+
+/** Injects faults, each once before any is repeated, several at the same time, each on a process of its own. */
 async function injectFaults(fleet: ShardFleet, store: ShardStore, random: Random): Promise<Record<string, number>> {
   const faults = faultsOf(store)
   const done = Object.fromEntries(Object.keys(faults).map((name) => [name, 0]))
   const endMs = performance.now() + faultsMs
   let deck: string[] = []
-  for (let round = 0; round === 0 || deck.length > 0 || performance.now() < endMs;) {
-    if (deck.length === 0) deck = random.shuffle(Object.keys(faults))
+  do {
+    if (deck.length === 0) {
+      deck = random.shuffle(Object.keys(faults).filter((fault) => fault !== onlyOnce || done[fault] === 0))
+    }
     const slots = random.shuffle(fleet.slots)
     const names = deck.splice(0, faultsMs > 30_000 ? random.pick([1, 2, 3]) : 4)
     await Promise.all(
@@ -100,9 +102,7 @@ async function injectFaults(fleet: ShardFleet, store: ShardStore, random: Random
       }),
     )
     if (faultsMs > 30_000) await delay(random.between(0, 1.5) * leaseDurationMs)
-    round += 1
-    if (deck.length === 0 && performance.now() >= endMs) break
-  }
+  } while (deck.length > 0 || performance.now() < endMs)
   return done
 }
 
