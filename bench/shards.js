@@ -38,9 +38,9 @@ const patienceMs = 60_000
 class Group {
   /** @type {Set<Member>} */
   members = new Set()
-  /** Since when each shard has no owner. @type {Map<number, number>} */
+  /** The time at which each shard lost its owner. @type {Map<number, number>} */
   #freeSinceMs = new Map()
-  /** How long shards were without an owner since the last look. @type {number[]} */
+  /** How long each shard that was granted again had no owner. @type {number[]} */
   freeMs = []
   /** @type {Set<() => void>} */
   #waiting = new Set()

@@ -82,7 +82,7 @@ function faultsOf(store: ShardStore): Readonly<Record<string, Fault>> {
 
 const onlyOnce = "the group's record is deleted"
 
-/** Injects faults, each once before any is repeated, several at the same time, each on a process of its own. */
+/** Injects faults, each once before any is repeated, several at the same time, each on another process. */
 async function injectFaults(fleet: ShardFleet, store: ShardStore, random: Random): Promise<Record<string, number>> {
   const faults = faultsOf(store)
   const done = Object.fromEntries(Object.keys(faults).map((name) => [name, 0]))
