@@ -6,7 +6,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { busyExitCode } from './report.js'
 
 /** Run the short ones first, so that a problem shows up early. */
-const programs = ['bench', 'stores', 'kubernetes', 'service', 'page-view', 'attacks', 'multicluster', 'cluster']
+const programs = [
+  'bench',
+  'stores',
+  'shards',
+  'kubernetes',
+  'service',
+  'page-view',
+  'attacks',
+  'multicluster',
+  'cluster',
+]
 
 /** @type {string[]} */
 const lines = []

@@ -18,6 +18,7 @@ import { figuresOf as figuresOfStores, pictureFile, pictureOf } from './stores-p
 export const commands = {
   library: 'bench',
   stores: 'bench:stores',
+  shards: 'bench:shards',
   kubernetes: 'bench:kubernetes',
   service: 'bench:service',
   cluster: 'bench:cluster',
