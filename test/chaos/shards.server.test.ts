@@ -158,10 +158,13 @@ async function runShards(store: ShardStore): Promise<void> {
   expect(Math.min(...Object.values(faults)), how).toBeGreaterThan(0)
 }
 
+// The full run has three processes on these two stores, in test/shards, and eight on the other two.
+const testByHand = test.runIf(process.env['TENURE_SHARDS_SECONDS'] !== undefined)
+
 const name = 'eight processes never share a shard, and spread all shards again, whatever fails'
 
 describeWith(postgres, 'shards under faults on PostgreSQL', (server) => {
-  test(name, { timeout }, async () => {
+  testByHand(name, { timeout }, async () => {
     const { port, url } = server()
     const whole = asWhole(server())
     await runShards({
@@ -181,7 +184,7 @@ describeWith(postgres, 'shards under faults on PostgreSQL', (server) => {
 })
 
 describeWith(redis, 'shards under faults on Redis', (server) => {
-  test(name, { timeout }, async () => {
+  testByHand(name, { timeout }, async () => {
     const { port } = server()
     const admin = new Redis({ port, maxRetriesPerRequest: null })
     admin.on('error', () => {})

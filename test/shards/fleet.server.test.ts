@@ -14,7 +14,7 @@ const stores: readonly [ServerKind, (server: RunningServer) => string][] = [
 
 for (const [kind, urlOf] of stores) {
   describeWith(kind, `shards on ${kind.name}`, (server) => {
-    test('processes that are killed and paused never share a shard', { timeout: 180_000 }, async () => {
+    test('processes that are killed and paused never share a shard', { timeout: 400_000 }, async () => {
       const report = await runShardFleet(urlOf(server()))
       expect(report.violations).toEqual([])
       expect(report.longestFreeMs).toBeLessThan(longestFreeMs)

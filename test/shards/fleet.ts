@@ -30,12 +30,12 @@ interface Member {
 }
 
 const shards = 16
-const leaseDurationMs = 1_500
+const leaseDurationMs = 3_000
 /**
  * The longest time without an owner: the lease of a coordinator, then that of a member, with the reads and the moves
- * between them. A busy machine may cost another lease.
+ * between them. Eight other suites may use the same two cores, which costs more leases. A benchmark has the real time.
  */
-export const longestFreeMs = 4 * leaseDurationMs + 4_000
+export const longestFreeMs = 4 * leaseDurationMs + 20_000
 
 /** Runs three processes through a crash, a pause, a clean leave, and a crash of the coordinator. */
 export async function runShardFleet(url: string): Promise<OwnersCheck> {
@@ -68,7 +68,7 @@ export async function runShardFleet(url: string): Promise<OwnersCheck> {
           const sum = loads.reduce((total, load) => total + load, 0)
           return sum === shards && Math.max(...loads) - Math.min(...loads) <= 1
         },
-        { timeout: 30_000, interval: 25 },
+        { timeout: 60_000, interval: 25 },
       )
       .catch(() => {
         throw new Error(

@@ -2,6 +2,7 @@
  * The work of this process on one shard under one token: the work function, what it passes to `waitUntil`, and the holds
  * on keys. The shard is handed over only after all of it has settled.
  */
+import { setMaxListeners } from 'node:events'
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
 import type { Clock, Timer } from '../common/clock.ts'
@@ -47,6 +48,8 @@ export class ShardRun {
     this.shard = shard
     this.name = name
     this.token = token
+    // All holds on keys of the shard share this signal, and Node.js would warn about more than ten listeners.
+    setMaxListeners(0, this.#controller.signal)
     answerByClock(this.#controller.signal, () => {
       if (!this.isAborted) host.look(this)
     })

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { NotOwnerError } from '../../src/shards/index.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { NotOwnerError, type HoldContext } from '../../src/shards/index.ts'
 import { follow } from '../promise-outcome.ts'
 import { leaseMs, ShardFleet, takeoverMs, type ShardProcess } from './shard-fleet.ts'
 
@@ -53,6 +53,17 @@ test('a hold keeps its shard from being handed over until its function has settl
   await fleet.until(() => fleet.processes[1]?.shards.owns(key) !== undefined, leaseMs)
   expect(held).toMatchObject({ state: 'rejected', error: { code: 'NOT_OWNER' } })
   await fleet.until(() => ada.hasStopped, leaseMs)
+})
+
+test('Node.js does not warn about a leak when many keys of one shard are held', async () => {
+  const { processes } = await fleetOf(['ada'])
+  const [ada] = processes as [ShardProcess]
+  const key = keyOf(ada)
+  const { signal } = await new Promise<HoldContext>((resolve) => void ada.shards.hold(key, resolve))
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  onTestFinished(() => warn.mockRestore())
+  for (let count = 0; count < 20; count += 1) signal.addEventListener('abort', () => undefined)
+  expect(warn).not.toHaveBeenCalled()
 })
 
 test('a process with other settings does not join, and its start rejects with INVALID_OPTION', async () => {
