@@ -44,14 +44,15 @@ test('tenure --help lists every command under one of four headings', async () =>
   })
   expect(Object.fromEntries(groups)).toEqual({
     'Run:': ['run', 'campaign', 'resign', 'handover', 'sidecar', 'demo'],
-    'See:': ['leader', 'watch', 'members', 'groups', 'jobs', 'status', 'page', 'doctor'],
+    'See:': ['leader', 'watch', 'members', 'shards', 'groups', 'jobs', 'status', 'page', 'doctor'],
     'Operate:': ['serve', 'controller', 'guard', 'backup', 'restore', 'migrate', 'rotate', 'forget'],
     'Set up:': ['token', 'cert', 'completion', 'help'],
   })
 })
 
-test('every help says election instead of group outside flags, except for groups of users and those of a service', async () => {
+test('every help says election instead of group outside flags, except for groups of users, of shards, and of a service', async () => {
   for (const [name, { out }] of (await helps()).byCommand) {
-    if (name !== 'groups' && name !== 'guard') expect(out.replaceAll(/--[\w-]+/g, ''), name).not.toMatch(/\bgroups?\b/i)
+    if (['groups', 'guard', 'shards'].includes(name)) continue
+    expect(out.replaceAll(/--[\w-]+/g, ''), name).not.toMatch(/\bgroups?\b/i)
   }
 })

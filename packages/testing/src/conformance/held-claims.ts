@@ -27,7 +27,8 @@ export const successorCases: Case[] = [
       const { record: freed } = granted('release', outcome, 'The claim names the current grant.')
       same('The successor', freed.successor, successor, 'The release named it.')
       await scene.expectStored(freed, 'A release is durable before the store answers.')
-      const { record: next } = await scene.grant({ afterTerm: record.term })
+      // A store may leave the lease to the successor for a while, so the successor takes it.
+      const { record: next } = await scene.grant({ holder: successor, afterTerm: record.term })
       same('The successor', next.successor ?? undefined, undefined, 'A grant clears the successor.')
       const renewed = granted('renew', await scene.renew(next), 'The claim names the current grant.')
       same('The successor', renewed.record.successor ?? undefined, undefined, 'A grant has cleared the successor.')
