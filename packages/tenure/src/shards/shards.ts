@@ -100,7 +100,11 @@ class ShardGroup implements Shards {
       onAssignment: () => this.#started.resolve(),
       hasOthers: () => this.#hasOthers(),
     })
-    const host = { onGroupChanged: () => this.#reader.wake(), onFatal: (error: unknown) => this.#fail(error) }
+    const host = {
+      onGroupChanged: () => this.#reader.wake(),
+      seatsInUse: () => Math.max(0, ...(this.#routing.assignment?.members ?? []).map(({ seat }) => seat + 1)),
+      onFatal: (error: unknown) => this.#fail(error),
+    }
     this.#coordinator = new CoordinatorDriver(membership, this.#reporter, host, log)
     this.#routing = new RoutingTable(
       membership,
