@@ -130,7 +130,7 @@ export class CoordinatorDriver {
 
   /**
    * Reads the seats once if the coordinator misses a renewal. It has probably crashed, and so has the member in its
-   * process. Whoever is elected has then observed that seat for a part of the lease, and S3 does not cost two leases.
+   * process. The next coordinator has then observed that seat for a part of the lease, so S3 does not cost two leases.
    */
   async #watchSilence(signal: AbortSignal): Promise<void> {
     const { clock, timings } = this.#membership

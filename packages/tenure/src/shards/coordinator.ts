@@ -119,8 +119,8 @@ export interface Elected {
   /** Undefined if the checkpoint is missing or unreadable. */
   readonly assignment: Assignment | undefined
   /**
-   * What this process saw of the seats before. A version counts from its first sight, no matter what the observer was at
-   * that moment, so the seat of a crashed coordinator does not cost another lease.
+   * What this process saw of the seats before it was elected. The wait for a version starts when the version is first
+   * seen, so the seat of a crashed coordinator does not cost another lease.
    */
   readonly seats: readonly (SeatView | undefined)[]
   readonly nowMs: number

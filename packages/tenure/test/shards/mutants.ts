@@ -20,7 +20,7 @@ const recovery = 'shards/recovery.ts'
 
 export const shardMutations: readonly ShardMutation[] = [
   {
-    name: 'count a seat from its first sight although it was renewed since',
+    name: 'count the wait for a seat from its first version although it was renewed since',
     file: seats,
     find: 'firstSeenAtMs: known?.version === record.version ? known.firstSeenAtMs : nowMs',
     replace: 'firstSeenAtMs: known ? known.firstSeenAtMs : nowMs',
