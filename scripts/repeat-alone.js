@@ -14,7 +14,7 @@ const maxFiles = 6
 const timedTiers = ['process', 'slow', 'server']
 
 /** What these tests find may be rare. */
-const safety = /chaos|faults|fleet|fuzz|histor|linear|mutants|simulat/
+const safety = /chaos|faults|fleet|fuzz|histor|linear|simulat/
 
 /**
  * Returns the files to run once more, each alone. Empty if any failure must stand.

@@ -22,7 +22,6 @@ test.each<[string, RunOutcome]>([
   ['a test in virtual time', outcomeWith([failedFile({ tier: 'quick' })])],
   ['a proof', outcomeWith([failedFile({ tier: 'proof', path: 'packages/testing/test/explore.proof.test.ts' })])],
   ['a run with faults', outcomeWith([failedFile(), failedFile({ path: 'test/chaos/redis.server.test.ts' })])],
-  ['a list of mutants', outcomeWith([failedFile({ path: 'packages/cli/test/mutants.slow.test.ts' })])],
   ['an unhandled error', outcomeWith([failedFile()], 1)],
   ['so many files that the change must be at fault', outcomeWith(Array.from({ length: 7 }, () => failedFile()))],
 ])('nothing is repeated after the failure of %s', (_what, outcome) => {
