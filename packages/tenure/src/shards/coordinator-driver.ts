@@ -28,6 +28,7 @@ import type { GroupMembership } from './options.ts'
 import { readSeats } from './read-seats.ts'
 import { isHeld } from './seats.ts'
 import type { ShardReporter } from './shard-reporter.ts'
+import { UnownedShards } from './unowned-shards.ts'
 
 /** What a coordinator needs from its process. */
 export interface CoordinatorHost {
@@ -56,6 +57,7 @@ export class CoordinatorDriver {
   readonly #host: CoordinatorHost
   #leadership: Leadership | undefined
   #state: CoordinatorState | undefined
+  #unowned = new UnownedShards()
   #seenVersion: string | undefined
   /** Why the last read of the seats failed. */
   #readError: unknown
@@ -136,6 +138,7 @@ export class CoordinatorDriver {
     if (typeof state === 'string') return this.#host.onFatal(differentSetting(group, state, settings[state]))
     this.#leadership = leadership
     this.#state = state
+    this.#unowned = new UnownedShards()
     this.#hasRefusedMembers = false
     void this.#run(leadership)
   }
@@ -177,12 +180,20 @@ export class CoordinatorDriver {
     try {
       const { state, effects } = coordinatorStep(this.#state, { ...input, nowMs }, tools)
       this.#state = state
+      if (input.type === 'seats' || input.type === 'written') this.#report(state, nowMs)
       for (const effect of effects) this.#perform(leadership, effect)
     } catch (error) {
       // The epochs of the group are exhausted. Nobody can coordinate it from now on.
       if (!isTenureError(error)) throw error
       this.#end()
       this.#host.onFatal(error)
+    }
+  }
+
+  /** Before the first read of the seats, every owner would seem to be gone. */
+  #report(state: CoordinatorState, nowMs: number): void {
+    if (state.seats.length > 0 && this.#reporter.wantsAssignments) {
+      this.#reporter.assigned(this.#unowned.report(state, nowMs))
     }
   }
 

@@ -68,7 +68,7 @@ export interface ShardsOptions extends Pick<
    * Default: 30 s.
    */
   readonly drainTimeoutMs?: number | undefined
-  /** An observer of the coordinator's election that also receives changes of shards. */
+  /** An observer of the coordinator's election that also receives changes of shards, such as `electionMetrics()`. */
   readonly observer?: ShardObserver | undefined
   /** Aborting it stops the shards. */
   readonly signal?: AbortSignal | undefined
@@ -177,14 +177,16 @@ function settingsOf({ shards, names }: ShardsOptions, { leaseDurationMs }: Timin
   return { shards: names.length, names: [...names], hash: shardHashName, leaseDurationMs }
 }
 
+const shardListeners = ['onEvent', 'onCall', 'onShard', 'onAssignment'] as const
+
 function checkShardObserver(observer: unknown): asserts observer is ShardObserver | undefined {
   if (observer === undefined) return
   checkObject('observer', observer)
-  for (const name of ['onEvent', 'onCall', 'onShard']) {
+  for (const name of shardListeners) {
     const listener: unknown = Reflect.get(observer, name)
     if (listener !== undefined && typeof listener !== 'function') {
       throw invalidOption(`observer.${name}`, listener, 'it must be a function')
     }
   }
-  checkMembers('observer', observer, ['onEvent', 'onCall', 'onShard'])
+  checkMembers('observer', observer, shardListeners)
 }
