@@ -14,7 +14,7 @@ export const assignmentFormat = 1
 
 interface DecodedSettings {
   readonly shards: number
-  readonly names?: readonly string[]
+  readonly names?: readonly string[] | undefined
   readonly hash: string
   readonly leaseDurationMs: number
 }
