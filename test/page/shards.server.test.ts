@@ -84,6 +84,21 @@ async function follow(browser: Browser, url: string, store: LeaseStore): Promise
   expect(faults).toEqual([])
 }
 
+/** Starts `tenure page` on an empty store. */
+async function pageOfStore(): Promise<{ readonly url: string; readonly store: LeaseStore }> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-page-shards-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const command = join(import.meta.dirname, '../../packages/cli/bin/tenure.js')
+  const child = spawn(process.execPath, [command, 'page', '--store', pathToFileURL(directory).href], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  onTestFinished(() => end(child, 'SIGKILL'))
+  let printed = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
+  const url = await vi.waitUntil(() => /^http:\S+\n/.exec(printed)?.[0].trim(), patient)
+  return { url, store: fileStore({ directory }) }
+}
+
 describeWithPrograms([programs.chromium], 'the shards on the page', () => {
   let browser: Browser
   beforeAll(async () => {
@@ -91,24 +106,13 @@ describeWithPrograms([programs.chromium], 'the shards on the page', () => {
   })
   afterAll(() => browser.close())
 
-  test('the page of a service shows shards as they move, by color, pattern, text, and with the keyboard', async () => {
-    const service = await serve()
+  test('the page shows shards as they move, by color, pattern, text, and with the keyboard, on a service and a store', async () => {
+    const [service, store] = await Promise.all([serve(), pageOfStore()])
     onTestFinished(() => service.stop())
-    await follow(browser, `${service.url}/`, serviceStore({ url: service.url }))
-  })
-
-  test('tenure page shows the shards of any other store in the same way', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'tenure-page-shards-'))
-    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-    const command = join(import.meta.dirname, '../../packages/cli/bin/tenure.js')
-    const child = spawn(process.execPath, [command, 'page', '--store', pathToFileURL(directory).href], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    onTestFinished(() => end(child, 'SIGKILL'))
-    let printed = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
-    const url = await vi.waitUntil(() => /^http:\S+\n/.exec(printed)?.[0].trim(), patient)
-    await follow(browser, url, fileStore({ directory }))
+    await Promise.all([
+      follow(browser, `${service.url}/`, serviceStore({ url: service.url })),
+      follow(browser, store.url, store.store),
+    ])
   })
 
   test('512 shards of 100 members are legible in light and dark, on a desktop and on a phone', async () => {

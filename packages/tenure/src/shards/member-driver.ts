@@ -171,7 +171,7 @@ export class MemberDriver {
       const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
       run.abort(new NotOwnerError(text, run.shard, undefined, reason))
     }
-    // A shard that was revoked before is not handed over any more, whenever its work settles.
+    // A shard that was revoked before is lost too. Its work may settle later, but the shard is not handed over then.
     for (const run of this.#runs.values()) this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
     this.#take({ type: 'seat-lost' })
     this.#free()

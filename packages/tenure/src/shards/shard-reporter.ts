@@ -119,7 +119,7 @@ export class ShardReporter {
     this.recovered(`this process is a member of "${this.#group}" again on seat ${seat}, after ${after}`)
   }
 
-  /** The seat was given up, or lost. */
+  /** The seat was released or lost. */
   seatEnded(): void {
     this.#hasSeat = false
   }

@@ -1,14 +1,14 @@
 import type { AssignmentReport, ShardEvent, UnownedState } from '../shards/changes.ts'
 import type { MetricFamily } from './election-counters.ts'
 
-type LossReason = Extract<ShardEvent, { type: 'lost' }>['reason']
+type ShardLossReason = Extract<ShardEvent, { type: 'lost' }>['reason']
 
 /** The metrics of one group of shards: what this process owns, and, while it coordinates, the state of the group. */
 export class ShardMetrics {
   /** The shards that this process owns, with the member that owns them, because a process may start several. */
   readonly owned = new Set<string>()
   moves = 0
-  readonly losses: Record<LossReason, number> = { 'handed-over': 0, 'seat-lost': 0 }
+  readonly losses: Record<ShardLossReason, number> = { 'handed-over': 0, 'seat-lost': 0 }
   #assignment: { readonly report: AssignmentReport; readonly atMs: number } | undefined
 
   add(event: ShardEvent): void {
