@@ -28,6 +28,7 @@ import type { GroupMembership } from './options.ts'
 import { readSeats } from './read-seats.ts'
 import { isHeld, observed, type SeatView } from './seats.ts'
 import type { ShardReporter } from './shard-reporter.ts'
+import { UnownedShards } from './unowned-shards.ts'
 
 /** What a coordinator needs from its process. */
 export interface CoordinatorHost {
@@ -58,6 +59,7 @@ export class CoordinatorDriver {
   readonly #host: CoordinatorHost
   #leadership: Leadership | undefined
   #state: CoordinatorState | undefined
+  #unowned = new UnownedShards()
   #seenVersion: string | undefined
   /** Aborted when the coordinator has renewed its lease, or another one was elected. */
   #silence: AbortController | undefined
@@ -175,6 +177,7 @@ export class CoordinatorDriver {
     if (typeof state === 'string') return this.#host.onFatal(differentSetting(group, state, settings[state]))
     this.#leadership = leadership
     this.#state = state
+    this.#unowned = new UnownedShards()
     this.#hasRefusedMembers = false
     void this.#run(leadership)
   }
@@ -216,12 +219,20 @@ export class CoordinatorDriver {
     try {
       const { state, effects } = coordinatorStep(this.#state, { ...input, nowMs }, tools)
       this.#state = state
+      if (input.type === 'seats' || input.type === 'written') this.#report(state, nowMs)
       for (const effect of effects) this.#perform(leadership, effect)
     } catch (error) {
       // The epochs of the group are exhausted. Nobody can coordinate it from now on.
       if (!isTenureError(error)) throw error
       this.#end()
       this.#host.onFatal(error)
+    }
+  }
+
+  /** Before the first read of the seats, every owner would seem to be gone. */
+  #report(state: CoordinatorState, nowMs: number): void {
+    if (state.seats.length > 0 && this.#reporter.wantsAssignments) {
+      this.#reporter.assigned(this.#unowned.report(state, nowMs))
     }
   }
 

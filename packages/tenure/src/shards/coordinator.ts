@@ -367,7 +367,7 @@ function isFreed(state: CoordinatorState, shard: ShardState, number: number): bo
 }
 
 /** The members that can own shards: their seats are held, were renewed within the last lease, and they have not left. */
-function livingMembers({ seats, over, settings }: CoordinatorState, nowMs: number): BalancedMember[] {
+export function livingMembers({ seats, over, settings }: CoordinatorState, nowMs: number): BalancedMember[] {
   const { leaseDurationMs } = settings.shards
   return seats.flatMap((view, seat): BalancedMember[] => {
     if (!view || !isHeld(view) || over.includes(view.attempt)) return []

@@ -90,7 +90,9 @@ class ShardGroup implements Shards {
     this.#membership = membership
     this.group = group
     this.identity = identity
-    this.#reporter = new ShardReporter(group, clock, observer, log)
+    const { namespace } = membership.store
+    const origin = { group, ...(namespace !== undefined && { namespace }), identity }
+    this.#reporter = new ShardReporter(origin, clock, observer, log)
     this.#reader = new GroupReader(membership, this.#reporter, {
       attempt: () => this.#member.attempt,
       onRead: (record, attempt) => this.#read(record, attempt),
