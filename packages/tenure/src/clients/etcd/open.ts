@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.ts'
 import type { Environment } from '../http/environment.ts'
-import type { CallOptions } from '../../engine/lease-store.ts'
+import type { CallTimeouts } from '../http/http-client.ts'
 import { EtcdClient, type EtcdCredentials } from './client.ts'
 import { GrpcTransactions } from './grpc-transactions.ts'
 import type { Transaction, TransactionAnswer } from './messages.ts'
@@ -23,7 +23,7 @@ export interface EtcdKeys {
   readonly addresses: readonly URL[]
   readonly credentials: EtcdCredentials
   /** Runs a transaction in one round trip. Rejects if it is unknown whether the transaction was or will be applied. */
-  transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer>
+  transact(transaction: Transaction, call: CallTimeouts): Promise<TransactionAnswer>
   /** Closes idle connections. */
   close(): void
 }
