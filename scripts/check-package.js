@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// The library had 218 KB before shards, which users load only by their own entry point.
-const maxPackedBytes = 240_000
+// About 40 KB are declarations with their comments, and 10 KB the README and the license.
+const maxPackedBytes = 235_000
 // The private package and the page are bundled into each package. Nobody can install them.
 const internal = /@tenure\/(?:internal|page)\b/
 const allowed = /^(bin\/tenure\.js|dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
