@@ -21,7 +21,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const entriesOf = {
   tenure: () => entriesIn('tenure'),
   testing: () => entriesIn('testing'),
-  service: () => ({ index: 'index.ts' }),
+  service: () => entriesIn('service'),
   multicluster: () => ({ index: 'index.ts' }),
   // The supervisor of `tenure run` and a candidate of `tenure demo` run in their own processes.
   cli: () => ({ main: 'main.ts', supervisor: 'run/supervisor.ts', candidate: 'commands/demo/candidate.ts' }),

@@ -125,7 +125,7 @@ function refuseImportTypes(node) {
   ts.forEachChild(node, refuseImportTypes)
 }
 
-/** Returns whether the folder itself is left. @param {string} folder */
+/** Returns whether the folder itself is left. @param {string} folder @returns {boolean} */
 function removeEmptyFolders(folder) {
   const left = readdirSync(folder, { withFileTypes: true }).filter(
     (entry) => !entry.isDirectory() || removeEmptyFolders(join(folder, entry.name)),
