@@ -64,9 +64,9 @@ test('each style rule reports a deliberate violation', () => {
 const folders: Readonly<Record<string, readonly string[]>> = {
   tenure: [
     'common',
+    'clients',
     'log',
     'engine',
-    'clients',
     'store-kit',
     'kubernetes',
     'multicluster',
