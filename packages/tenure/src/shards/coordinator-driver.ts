@@ -13,6 +13,7 @@ import { encodeOffer } from '../engine/members/member-record.ts'
 import { seatName } from '../engine/members/seats.ts'
 import type { Log } from '../log/log.ts'
 import { checkOutcome } from '../engine/store-calls.ts'
+import { membersLimit } from './assignment.ts'
 import { balance } from './balance.ts'
 import { decodeAssignment, encodeAssignment } from './codec.ts'
 import {
@@ -125,6 +126,7 @@ export class CoordinatorDriver {
       {
         shards: settings,
         maxMembers,
+        seatLimit: membersLimit,
         maxMoves,
         retryIntervalMs,
         writeIntervalMs: retryIntervalMs / 2,

@@ -19,7 +19,7 @@ import { encodeOffer } from '../engine/members/member-record.ts'
 import { defaultMaxMembers } from '../engine/members/seats.ts'
 import type { LeaseStore, Metadata } from '../engine/lease-store.ts'
 import { checkDuration, timingsOf, type Timings } from '../engine/timings.ts'
-import { shardsLimit, type ShardSettings } from './assignment.ts'
+import { membersLimit, shardsLimit, type ShardSettings } from './assignment.ts'
 import type { ShardObserver } from './changes.ts'
 import { shardHashName } from './hash.ts'
 
@@ -124,7 +124,8 @@ export function membershipOf(options: ShardsOptions): GroupMembership {
   checkName('group', group)
   if (identity !== undefined) checkName('identity', identity)
   checkMaxMembers(maxMembers)
-  checkGroup(group, maxMembers)
+  // A coordinator reads the seats of processes with a higher `maxMembers` too.
+  checkGroup(group, membersLimit)
   checkDuration('drainTimeoutMs', drainTimeoutMs, 1)
   checkClock(options.clock)
   checkLog(options.log)
