@@ -55,7 +55,7 @@ describe.each(storeKinds)('%s store', (kind) => {
     const bob = fleet.join('bob', { maxMembers: 4 })
     await fleet.until(() => bob.shards.status().owned.length === 3, 6 * leaseMs)
     await fleet.until(() => fleet.isSettled(), leaseMs)
-    // Bob renews its seat, but learns nothing about the group any more. S1 is checked all the time.
+    // Bob renews its seat, but learns nothing about the group. S1 is checked all the time.
     bob.fateOf = (_, election) => (election === 'sessions' ? { lost: 'request' } : {})
     fleet.delete('sessions')
     // With a third member, the next assignment gives some of bob's shards to others.
