@@ -7,7 +7,14 @@
 export { checkMembers, checkOptions, type OptionNames } from '../common/check-options.ts'
 export { systemClock } from '../common/clock.ts'
 export { invalidOption, isVoluntaryEnd } from '../common/errors.ts'
-export { checkBoolean, checkOneOf, checkpointLimitOf, checkStore, metadataLimitBytes } from '../engine/check-values.ts'
+export {
+  checkBoolean,
+  checkOneOf,
+  checkpointLimitOf,
+  checkStore,
+  metadataLimitBytes,
+  usualCheckpointLimitBytes,
+} from '../engine/check-values.ts'
 export { Driver, type DriverState } from '../engine/driver.ts'
 export {
   dueWith,
