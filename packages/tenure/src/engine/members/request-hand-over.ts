@@ -78,6 +78,7 @@ export async function requestHandOver(store: LeaseStore, request: HandOverReques
     releaseOnCrash: undefined,
     clock,
     createElector: (options) => new Elector(options),
+    withoutSeat: 'It has not asked the leader to hand over',
     onProblem: (error) => (problem = error),
   })
   presence.start()

@@ -68,7 +68,8 @@ test.each(storeKinds)('a request takes no seat that the members do not read (%s 
   const named = fleet.start()
   await fleet.advance(leaseMs)
   const outcome = await request(fleet, named.identity)
-  expect(outcome).toMatchObject({ result: 'no-seat', problem: { code: 'SEATS_EXHAUSTED' } })
+  const message = expect.stringContaining('It has not asked the leader to hand over, and takes a seat')
+  expect(outcome).toMatchObject({ result: 'no-seat', problem: { code: 'SEATS_EXHAUSTED', message } })
   await fleet.stopAll()
 })
 
