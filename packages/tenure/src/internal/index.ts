@@ -48,7 +48,7 @@ export {
   type GuardInput,
   type GuardState,
 } from '../engine/guard/guard.ts'
-export { noPreference, priorities, type PreferenceAnswer } from '../engine/preference.ts'
+export { noPreference, priorities, type NewerGeneration, type PreferenceAnswer } from '../engine/preference.ts'
 export { rememberOrigin } from '../engine/guard/store-origin.ts'
 export { createLeadership, leadsByClock, leaseOf, lossOf, resumeFrom, type OwnLeadership } from './engine.ts'
 export { decodeOffer, decodeReport, isMember } from '../engine/members/member-record.ts'
