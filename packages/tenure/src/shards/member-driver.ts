@@ -72,7 +72,7 @@ export class MemberDriver {
       work,
       look: () => void this.#believes(),
       onSettled: (run) => this.#settled(run),
-      onUnsettled: (run, error) => this.#unsettled(run, error),
+      onUnsettled: (_run, error) => this.#unsettled(error),
       onFailure: (error) => reporter.failed(error),
     }
     this.#presence = new Presence({
@@ -250,12 +250,12 @@ export class MemberDriver {
   }
 
   /** Rule 5: the seat is not released, so that the shard has another owner only after one lease. */
-  #unsettled(run: ShardRun, error: TenureError): void {
+  #unsettled(error: TenureError): void {
     this.#reporter.failed(error)
     const held = this.#held
     if (held) {
-      // The release waits for this work, and gives up at once.
-      held.leadership.waitUntil(run.settled)
+      // The release waits for this work and for that on all other shards, whose signals abort now, and gives up at once.
+      held.leadership.waitUntil(Promise.all([...this.#runs.values()].map((each) => each.settled)))
       void this.#presence.leaveSeat()
     }
     this.#changed()
