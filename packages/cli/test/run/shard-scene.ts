@@ -86,7 +86,20 @@ export const shardScenarios = {
   },
   'a wrapper hands over shards whose commands leave a process behind that ignores SIGTERM': (command?: string) =>
     handOver(['--fork', 'same'], command),
-  'a wrapper hands over shards whose commands ignore SIGTERM': (command?: string) => handOver(['--stubborn'], command),
+  async 'a shard moves to a wrapper that joins, and the command ignores SIGTERM'(command?: string) {
+    const fleet = shardScene(2)
+    const options = {
+      args: ['--drain-timeout', '3s'],
+      worker: ['--stubborn'],
+      ...(command !== undefined && { command }),
+    }
+    fleet.join('first', options)
+    await fleet.settled('first')
+    fleet.join('second', options)
+    await fleet.settled('first', 'second')
+    await worked(fleet)
+    return fleet.on.lines()
+  },
   async 'a wrapper is stopped for longer than its lease'(command?: string) {
     const fleet = shardScene(4)
     const options = command === undefined ? {} : { command }
