@@ -14,7 +14,7 @@ function isFenceFile(name: string): boolean {
   return name === fileName || /^shard-\d+\.json$/.test(name)
 }
 
-/** What a fence file tells about a lease. */
+/** What a fence file says about a lease. */
 export interface FencedLease {
   /** The fields that name the lease. */
   readonly names: Readonly<Record<string, string | number>>

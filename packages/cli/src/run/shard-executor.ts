@@ -95,7 +95,7 @@ export class ShardExecutor {
     }
   }
 
-  /** Whether nothing may be started for a shard any more. The signal looks at the clock. */
+  /** Whether nothing may be started for a shard anymore. The signal looks at the clock. */
   #isOver({ signal }: ShardContext): boolean {
     return signal.aborted || this.#stop.aborted.aborted
   }

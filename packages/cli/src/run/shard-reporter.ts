@@ -75,7 +75,7 @@ export class ShardReporter {
   failed(error: unknown, { hasAnswered }: { readonly hasAnswered: boolean }): CommandError | undefined {
     const failure = commandErrorOf(error)
     const isOfGroup = isTenureError(error) && (error.code === 'INVALID_OPTION' || error.code === 'TERM_EXHAUSTED')
-    // The library wraps the store's answer in an error of its own.
+    // The library wraps the store's answer in another error.
     const causes = [error, error instanceof Error ? error.cause : undefined]
     const isRefusal = !hasAnswered && causes.some((each) => isTenureError(each) && !each.retryable)
     // Nothing has failed yet. The store has only reported rights that may be missing later.

@@ -19,13 +19,19 @@ test('withoutSecrets removes the token, the passwords, and URLs that contain a p
 
 test('shardVariables replaces the variables of an outer tenure run, and those with which shards are shared', () => {
   const outer = { TENURE_TERM: '7', TENURE_SHARDS: 'imports:6', TENURE_MAX_MEMBERS: '40', TENURE_METRICS: '9464' }
-  const shard = { election: 'imports', identity: 'node-17', shard: 3, token: 65_537, fencePath: '/tmp/x/shard-3.json' }
+  const shard = {
+    election: 'imports',
+    identity: 'node-17',
+    shard: 3,
+    token: 65_537,
+    fencePath: '/run/fences/shard-3.json',
+  }
   const environment = { ...outer, TENURE_TOKEN: 'a credential', ...shardVariables(shard) }
   expect(Object.entries(environment).filter(([, value]) => value !== undefined)).toEqual([
     ['TENURE_TOKEN', '65537'],
     ['TENURE_SHARD', '3'],
     ['TENURE_ELECTION', 'imports'],
     ['TENURE_IDENTITY', 'node-17'],
-    ['TENURE_FENCE_FILE', '/tmp/x/shard-3.json'],
+    ['TENURE_FENCE_FILE', '/run/fences/shard-3.json'],
   ])
 })

@@ -101,18 +101,34 @@ describe('tenure run --shards', () => {
   })
 
   test.each([
-    ['an election as well', ['queue', '--shards', 'g:2', '--store', 'memory:', '--', 'true'], /"queue" is before --/],
-    ['no number', ['--shards', 'g', '--store', 'memory:', '--', 'true'], /--shards must be GROUP:N, such as/],
-    ['too many shards', ['--shards', 'g:513', '--store', 'memory:', '--', 'true'], /from 1 to 512, not "g:513"/],
-    ['--once', ['--shards', 'g:2', '--once', '--store', 'memory:', '--', 'true'], /^tenure: --once .* with --shards/],
-    ['no command', ['--shards', 'g:2', '--store', 'memory:'], /COMMAND is missing.*--shards GROUP:N/],
     [
-      '--max-members 101',
+      '--shards beside an election',
+      ['queue', '--shards', 'g:2', '--store', 'memory:', '--', 'true'],
+      /"queue" is before --/,
+    ],
+    [
+      '--shards without a number',
+      ['--shards', 'g', '--store', 'memory:', '--', 'true'],
+      /--shards must be GROUP:N, such as/,
+    ],
+    [
+      '--shards with more than 512 shards',
+      ['--shards', 'g:513', '--store', 'memory:', '--', 'true'],
+      /from 1 to 512, not "g:513"/,
+    ],
+    [
+      '--shards with --once',
+      ['--shards', 'g:2', '--once', '--store', 'memory:', '--', 'true'],
+      /^tenure: --once .* with --shards/,
+    ],
+    ['--shards without a command', ['--shards', 'g:2', '--store', 'memory:'], /COMMAND is missing.*--shards GROUP:N/],
+    [
+      '--shards with 101 members',
       ['--shards', 'g:2', '--max-members', '101', '--store', 'memory:', '--', 'a'],
       /from 1 to 100/,
     ],
     ['--json without --shards', ['queue', '--json', '--store', 'memory:', '--', 'true'], /--json requires --shards/],
-  ])('tenure run rejects --shards with %s', async (_, args, message) => {
+  ])('tenure run rejects %s', async (_, args, message) => {
     const { ended, output } = tenure(['run', ...args])
     expect(await ended).toBe(2)
     expect(output.error).toMatch(message)

@@ -255,10 +255,14 @@ export class MemberDriver {
     const held = this.#held
     if (held) {
       // The release waits for this work and for that on all other shards, whose signals abort now, and gives up at once.
-      held.leadership.waitUntil(Promise.all([...this.#runs.values()].map((each) => each.settled)))
+      held.leadership.waitUntil(this.#allSettled())
       void this.#presence.leaveSeat()
     }
     this.#changed()
+  }
+
+  async #allSettled(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map((run) => run.settled))
   }
 
   #free(): void {

@@ -90,8 +90,8 @@ export interface SupervisedShards extends Shards {
 }
 
 /**
- * Like {@link createShards}, with the lease of the process's seat. `handOverTimeoutMs`: how long `stop()` waits for others
- * to take the shards over, before it aborts the work that is left. For `tenure run`.
+ * Creates the shards of a process, and reports the lease of its seat. For `tenure run`. `handOverTimeoutMs`: how long
+ * `stop()` waits for others to take the shards over, before it aborts the work that is left.
  */
 export function createSupervisedShards(
   options: ShardsOptions,

@@ -104,9 +104,9 @@ test('work that does not settle is reported once, and its shards go to others af
   await fleet.until(() => bob.shards.status().owned.length === 4, takeoverMs + leaseMs)
 })
 
-test('a seat that is given up because of one shard is not released while the work on another one still runs', async () => {
+test('a seat that is left because of one shard is not released while the work on another one still runs', async () => {
   // The work on the first shard that is taken away settles as soon as the signal of the other one aborts, which is when
-  // the seat is given up. The work on the other shard takes longer.
+  // this process leaves its seat. The work on the other shard takes longer.
   let end = (): void => undefined
   const endOfAny = new Promise<void>((resolve) => (end = resolve))
   let aborted = 0
