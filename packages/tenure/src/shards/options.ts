@@ -109,6 +109,8 @@ export interface GroupMembership {
   readonly maxMembers: number
   readonly maxMoves: number
   readonly drainTimeoutMs: number
+  /** How long a process that leaves tries to hand its shards over. After that it aborts the work that is left. */
+  readonly handOverTimeoutMs: number
   readonly releaseOnCrash: ElectorOptions['releaseOnCrash']
   readonly clock: Clock
   readonly work: ShardFunction | undefined
@@ -159,6 +161,7 @@ export function membershipOf(options: ShardsOptions): GroupMembership {
     maxMembers,
     maxMoves,
     drainTimeoutMs,
+    handOverTimeoutMs: drainTimeoutMs,
     releaseOnCrash,
     clock,
     work,
