@@ -1,6 +1,7 @@
 /** The settings of `tenure run --shards`, and those that it refuses. */
 import { isName, nameRule } from '@tenure/internal/names'
-import { mostMembers, shardsLimit } from 'tenure/internal'
+import { shardsLimit } from '@tenure/internal/shard-assignment'
+import { mostMembers } from 'tenure/internal'
 import { InvalidValue } from '../shared/arguments/invalid-value.ts'
 import { flagOf } from '../shared/arguments/settings.ts'
 

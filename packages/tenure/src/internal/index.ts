@@ -54,7 +54,6 @@ export { createLeadership, leadsByClock, leaseOf, lossOf, resumeFrom, type OwnLe
 export { decodeOffer, decodeReport, isMember } from '../engine/members/member-record.ts'
 export { MemberObserver } from '../engine/members/members.ts'
 export { overviewOf, type ShardOverview, type ShardsMember, type ShardsOverview } from '../shards/overview.ts'
-export { shardsLimit } from '../shards/assignment.ts'
 export { createSupervisedShards, type SeatListener, type SupervisedShards } from '../shards/shards.ts'
 export { requestHandOver, type HandOverOutcome, type HandOverRequest } from '../engine/members/request-hand-over.ts'
 export { mostMembers, seatName } from '../engine/members/seats.ts'
