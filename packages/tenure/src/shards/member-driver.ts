@@ -44,6 +44,8 @@ export class MemberDriver {
   readonly #inputs: MemberInput[] = []
   #state: MemberState
   #held: HeldSeat | undefined
+  /** Why the last seat was lost. */
+  #seatLoss: unknown
   #isStepping = false
   #isLeaving = false
   /** Called once nothing keeps this process on its seat. */
@@ -66,7 +68,7 @@ export class MemberDriver {
       work,
       look: () => void this.#believes(),
       onSettled: (run) => this.#settled(run),
-      onUnsettled: (run, error) => this.#unsettled(run, error),
+      onUnsettled: (error) => this.#unsettled(error),
       onFailure: (error) => reporter.failed(error),
     }
     this.#presence = new Presence({
@@ -162,17 +164,22 @@ export class MemberDriver {
     if (this.#held !== held) return
     this.#held = undefined
     const reason: unknown = held.leadership.signal.reason
-    // S1: the signals abort now, even if this is called within a step of the rules.
-    const running = [...this.#runs.values()].filter((run) => !run.isAborted)
+    this.#seatLoss = reason
+    const runs = [...this.#runs.values()]
+    const running = runs.filter((run) => !run.isAborted)
     if (!(reason instanceof LeadershipLostError && isVoluntaryEnd(reason.reason)))
       this.#reporter.seatLost(reason, running.length)
-    for (const run of running) {
-      const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
-      run.abort(new NotOwnerError(text, run.shard, undefined, reason))
-      this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
-    }
+    // S1: the signals abort now, even if this is called within a step of the rules. Shards that were revoked before are
+    // lost as well.
+    for (const run of runs) this.#loseWithSeat(run)
     this.#take({ type: 'seat-lost' })
     this.#free()
+  }
+
+  #loseWithSeat(run: ShardRun): void {
+    const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
+    run.abort(new NotOwnerError(text, run.shard, undefined, this.#seatLoss))
+    this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
   }
 
   #take(input: MemberInput): void {
@@ -211,6 +218,8 @@ export class MemberDriver {
   #abort(shard: number): void {
     const run = this.#runs.get(shard)
     if (!run || run.isAborted) return
+    // The seat was lost during the step that started this work.
+    if (!this.#held) return this.#loseWithSeat(run)
     const { drainTimeoutMs, group } = this.#membership
     const text = `This process no longer owns shard ${shardText(run)} of "${group}", because it is handed over.`
     run.abort(new NotOwnerError(text, shard))
@@ -231,15 +240,19 @@ export class MemberDriver {
   }
 
   /** Rule 5: the seat is not released, so that the shard has another owner only after one lease. */
-  #unsettled(run: ShardRun, error: TenureError): void {
+  #unsettled(error: TenureError): void {
     this.#reporter.failed(error)
     const held = this.#held
     if (held) {
-      // The release waits for this work, and gives up at once.
-      held.leadership.waitUntil(run.settled)
+      // The end of the seat aborts the work on all other shards too. The release waits for all of it, and gives up at once.
+      held.leadership.waitUntil(this.#allSettled())
       void this.#presence.leaveSeat()
     }
     this.#changed()
+  }
+
+  #allSettled(): Promise<unknown> {
+    return Promise.all([...this.#runs.values()].map(({ settled }) => settled))
   }
 
   #free(): void {
