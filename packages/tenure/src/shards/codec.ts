@@ -15,6 +15,8 @@ import {
 
 const assignmentFormat = 1
 const reportFormat = 2
+/** The bytes of the largest safe integer as a varint. */
+const longestNumberBytes = 8
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 
 /** Encodes an assignment. The members are those that its shards name. */
@@ -68,10 +70,10 @@ export function decodeAssignment(text: string): Assignment | undefined {
     const settings = readSettings(bytes)
     const epoch = bytes.number()
     const lineage = bytes.id()
-    const members = bytes.list(membersLimit, () => ({ seat: bytes.number(), attempt: bytes.id() }))
+    const members = bytes.list(membersLimit, () => ({ seat: bytes.number(membersLimit - 1), attempt: bytes.id() }))
     const lineages = bytes.list(shardsLimit, () => bytes.id())
     let previous = epoch
-    const epochs = bytes.list(shardsLimit, () => (previous -= bytes.number()))
+    const epochs = bytes.list(shardsLimit, () => (previous -= bytes.number(previous)))
     const shards = Array.from({ length: settings.shards }, (): ShardState => {
       const kind = bytes.number()
       if (kind < 2) return { state: kind === 0 ? 'free' : 'unknown' }
@@ -104,20 +106,17 @@ export function encodeReport({ attempt, lineage, seen, running, leaving, left }:
 /** Decodes a report. Returns undefined for any other text. */
 export function decodeReport(text: string): OwnershipReport | undefined {
   return decoded(text, reportFormat, (bytes) => {
-    const flags = bytes.number()
-    if (flags > 3) throw new RangeError('unknown flags')
+    const flags = bytes.number(3)
     const [attempt, lineage, seen] = [bytes.id(), bytes.id(), bytes.number()]
     let previous = 0
-    const running = bytes.list(shardsLimit, () => (previous += bytes.number()))
+    const running = bytes.list(shardsLimit, () => (previous += bytes.number(shardsLimit)))
     return { attempt, lineage, seen, running, leaving: (flags & 1) === 1, left: (flags & 2) === 2 }
   })
 }
 
 function readSettings(bytes: ByteReader): ShardSettings {
-  const shards = bytes.number()
-  if (shards > shardsLimit) throw new RangeError('too many shards')
-  const hasNames = bytes.number()
-  if (hasNames > 1) throw new RangeError('unknown flags')
+  const shards = bytes.number(shardsLimit)
+  const hasNames = bytes.number(1)
   const names = hasNames === 1 ? Array.from({ length: shards }, () => bytes.text()) : undefined
   return { shards, ...(names && { names }), hash: bytes.text(), leaseDurationMs: bytes.number() }
 }
@@ -190,13 +189,15 @@ class ByteReader {
     return this.#offset === this.#bytes.length
   }
 
-  number(): number {
+  number(most = Number.MAX_SAFE_INTEGER): number {
     let value = 0
-    for (let scale = 1; ; scale *= 128) {
+    for (let length = 1, scale = 1; ; length += 1, scale *= 128) {
+      // A longer one would overflow the scale, and no comparison would refuse the result.
+      if (length > longestNumberBytes) throw new RangeError('the number is too long')
       const byte = at(this.#bytes as unknown as readonly number[], this.#offset)
       this.#offset += 1
       value += (byte % 128) * scale
-      if (value > Number.MAX_SAFE_INTEGER) throw new RangeError('the number is too large')
+      if (value > most) throw new RangeError('the number is too large')
       if (byte < 128) return value
     }
   }
@@ -213,8 +214,7 @@ class ByteReader {
   }
 
   list<T>(limit: number, read: () => T): T[] {
-    const length = this.number()
-    if (length > limit) throw new RangeError('the list is too long')
+    const length = this.number(limit)
     return Array.from({ length }, read)
   }
 

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { NotOwnerError, type HoldContext } from '../../src/shards/index.ts'
+import { memoryStore } from '../../src/index.ts'
+import { createShards, NotOwnerError, type HoldContext } from '../../src/shards/index.ts'
 import { follow } from '../promise-outcome.ts'
 import { leaseMs, ShardFleet, takeoverMs, type ShardProcess } from './shard-fleet.ts'
 
@@ -170,4 +171,13 @@ test('changes yields what this process gains and loses, and ends when it stops',
   await fleet.leave(ada)
   await reading
   expect(seen.filter((type) => type !== 'members')).toEqual(['gained', 'revoked', 'lost'])
+})
+
+test('createShards refuses a lease that is not a whole number, and names that no checkpoint could keep', () => {
+  const store = memoryStore()
+  const fractional = () => createShards({ store, group: 'g', shards: 4, leaseDurationMs: 10_000 / 3 })
+  expect(fractional).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'leaseDurationMs' }))
+  const names = Array.from({ length: 512 }, (_, number) => `${'n'.repeat(100)}${number}`)
+  const tooLong = () => createShards({ store, group: 'g', names })
+  expect(tooLong).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'names' }))
 })
