@@ -10,7 +10,7 @@ import { Elector } from '../engine/elector.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { CallOptions, HeldClaim, LeaseRecord, Outcome } from '../engine/lease-store.ts'
 import { encodeOffer } from '../engine/members/member-record.ts'
-import { seatName } from '../engine/members/seats.ts'
+import { mostMembers, seatName } from '../engine/members/seats.ts'
 import type { Log } from '../log/log.ts'
 import { checkOutcome } from '../engine/store-calls.ts'
 import { balance } from './balance.ts'
@@ -26,7 +26,7 @@ import {
 } from './coordinator.ts'
 import type { GroupMembership } from './options.ts'
 import { readSeats } from './read-seats.ts'
-import { isHeld } from './seats.ts'
+import { isHeld, type SeatRecord } from './seats.ts'
 import type { ShardReporter } from './shard-reporter.ts'
 
 /** What a coordinator needs from its process. */
@@ -125,6 +125,7 @@ export class CoordinatorDriver {
       {
         shards: settings,
         maxMembers,
+        seatLimit: mostMembers,
         maxMoves,
         retryIntervalMs,
         writeIntervalMs: retryIntervalMs / 2,
@@ -158,10 +159,11 @@ export class CoordinatorDriver {
     const { clock, timings } = this.#membership
     const sentAtMs = clock.monotonicMs()
     try {
-      const records = await readSeats(this.#membership, seatsToRead(state), {
-        timeoutMs: 2 * timings.retryIntervalMs,
-        signal: leadership.signal,
-      })
+      const records: (SeatRecord | undefined)[] = []
+      const bounds = { timeoutMs: 2 * timings.retryIntervalMs, signal: leadership.signal }
+      for (let count = seatsToRead(state, records); records.length < count; count = seatsToRead(state, records)) {
+        records.push(...(await readSeats(this.#membership, { from: records.length, to: count }, bounds)))
+      }
       this.#readError = undefined
       this.#take(leadership, { type: 'seats', sentAtMs, records })
     } catch (error) {

@@ -143,6 +143,13 @@ export const shardMutations: readonly ShardMutation[] = [
     caughtBy: 'a report of an earlier member on the seat does not count',
   },
   {
+    name: "take the left of another attempt for the member's own",
+    file: seats,
+    find: 'return report?.attempt === attempt && report.left',
+    replace: 'return attempt !== "" && report?.left === true',
+    caughtBy: 'a report of an earlier member on the seat does not count',
+  },
+  {
     name: "take a release of another attempt for the member's own",
     file: coordinator,
     find: 'if (view?.attempt !== member.attempt) continue',

@@ -261,7 +261,7 @@ function seatRecord(
   { leaseTicks }: ShardSetup,
 ): SeatRecord {
   const report = checkpoint === 0 ? undefined : (checkpoint as OwnershipReport)
-  return { attempt, term, released, isCleaning, version, leaseDurationMs: leaseTicks, report }
+  return { attempt, term, released, isMember: !isCleaning, version, leaseDurationMs: leaseTicks, report }
 }
 
 /** Gives an input to the rules of the coordinator. */
@@ -315,6 +315,7 @@ export function coordinatorSettings(setup: ShardSetup): CoordinatorSettings {
   return {
     shards: settingsOf(setup),
     maxMembers: seats,
+    seatLimit: seats,
     maxMoves: 1,
     retryIntervalMs: 0,
     writeIntervalMs: 0,
