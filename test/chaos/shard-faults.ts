@@ -84,7 +84,9 @@ function faultsOf(store: ShardStore): Readonly<Record<string, Fault>> {
     }),
     ...(removeRecord && {
       async [onlyOnce](fleet: ShardFleet) {
-        await removeRecord.call(store, fleet.group)
+        // Another fault may have stopped the server.
+        const remove = () => removeRecord.call(store, fleet.group)
+        await vi.waitFor(remove, { timeout: settledWithinMs, interval: 100 })
       },
     }),
   }

@@ -38,9 +38,12 @@ describeWith(postgres, 'shards under faults on PostgreSQL', (server) => {
       async removeRecord(group: string) {
         const client = new Client({ connectionString: url })
         client.on('error', () => {})
-        await client.connect()
-        await client.query('delete from tenure_leases where election = $1', [group]).catch(() => undefined)
-        await client.end()
+        try {
+          await client.connect()
+          await client.query('delete from tenure_leases where election = $1', [group])
+        } finally {
+          await client.end()
+        }
       },
     }
     await runShards(store, 'small')
