@@ -29,6 +29,8 @@ export interface ShardMemberOptions {
 
 /** What a process sends to the test. Its log alone decides about violations. */
 export interface ShardMessage {
+  /** It can leave cleanly from now on. */
+  readonly isReady?: boolean
   readonly owned?: readonly (readonly [shard: number, token: number])[]
   readonly isCoordinator?: boolean
   readonly error?: string
@@ -55,6 +57,7 @@ export interface Slot {
   /** Undefined if the store has no server. */
   readonly network: Proxy | undefined
   child: ChildProcess | undefined
+  isReady: boolean
   isPaused: boolean
   isCoordinator: boolean
   owned: ReadonlyMap<number, number>
@@ -90,7 +93,14 @@ export class ShardFleet {
     })
     for (let index = 0; index < options.size; index += 1) {
       const network = options.port === undefined ? undefined : await startProxy(options.port)
-      fleet.slots.push({ network, child: undefined, isPaused: false, isCoordinator: false, owned: new Map() })
+      fleet.slots.push({
+        network,
+        child: undefined,
+        isReady: false,
+        isPaused: false,
+        isCoordinator: false,
+        owned: new Map(),
+      })
     }
     return fleet
   }
@@ -120,7 +130,7 @@ export class ShardFleet {
       library,
     }
     const child = fork(join(import.meta.dirname, 'shard-member.mjs'), [JSON.stringify(options)], { execArgv: [] })
-    Object.assign(slot, { child, isPaused: false, isCoordinator: false, owned: new Map() })
+    Object.assign(slot, { child, isReady: false, isPaused: false, isCoordinator: false, owned: new Map() })
     child.on('message', (message: ShardMessage) => this.#take(slot, child, message))
     child.once('exit', (code, signal) => {
       if (signal !== 'SIGKILL' && code !== 0) this.badEnds.push(`${identity} ended with ${signal ?? code}`)
@@ -133,8 +143,9 @@ export class ShardFleet {
   }
 
   /** Ends a process cleanly. It must hand its shards over and exit with code 0. */
-  leave(slot: Slot): Promise<void> {
-    return this.#end(slot, 'SIGTERM')
+  async leave(slot: Slot): Promise<void> {
+    await vi.waitUntil(() => slot.isReady || !slot.child, { timeout: 60_000, interval: 20 })
+    await this.#end(slot, 'SIGTERM')
   }
 
   /** Returns how long it takes from now until every shard is owned and loads differ by at most one. */
@@ -196,10 +207,11 @@ export class ShardFleet {
     await exited
   }
 
-  #take(slot: Slot, child: ChildProcess, { owned, isCoordinator, error, write }: ShardMessage): void {
+  #take(slot: Slot, child: ChildProcess, { isReady, owned, isCoordinator, error, write }: ShardMessage): void {
     if (error !== undefined) this.errors.push(error)
     if (write) this.#write(write)
     if (slot.child !== child) return
+    if (isReady) slot.isReady = true
     if (isCoordinator !== undefined) slot.isCoordinator = isCoordinator
     if (!owned) return
     slot.owned = new Map(owned)

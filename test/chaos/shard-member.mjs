@@ -98,4 +98,8 @@ async function leave() {
 
 process.once('SIGTERM', () => void leave())
 process.once('disconnect', () => shards.status().phase === 'stopped' || process.exit(1))
-await shards.start()
+tell({ isReady: true })
+await shards.start().catch((error) => {
+  // It may be asked to leave before it has joined.
+  if (error.code !== 'STOPPED') throw error
+})
