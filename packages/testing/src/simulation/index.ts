@@ -110,6 +110,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const store = backend ? { backend } : (options.store ?? drawStore(random))
   const isGuarded = options.releaseOnCrash ?? seed % 4 === 0
   const isPreferring = options.preference ?? seed % 3 === 0
+  const isPresent = options.present ?? (isPreferring && seed % 30 === 0 && typeof store === 'string')
   const possible = (options.faults ?? faultKinds)
     .filter((kind) => isGuarded || !guardFaults.includes(kind))
     .filter((kind) => isPreferring || !preferenceFaults.includes(kind))
@@ -121,7 +122,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const longestLeaseMs = mixed ? leaseDurationMs * 2 : leaseDurationMs
   const slow = options.slow ?? random.chance(0.1)
   // The successor's wait, the lowest priority, and a newer generation, each in two of the longest retry intervals.
-  const preferenceMs = isPreferring ? longestLeaseMs * 4 * 2 * (2 / 15) : 0
+  const preferenceMs = isPreferring ? longestLeaseMs * (isPresent ? 4 : 3) * 2 * (2 / 15) : 0
   const checker = new Checker(world, timeline, {
     belief: !options.clocksBeyondBound,
     terms: store === 'memory' || !kinds.includes('deleted-record'),
@@ -130,7 +131,6 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     leaderWithinMs:
       leaderWithinMs(kinds, store, longestLeaseMs, driftRatio, isGuarded) + (slow ? longestLeaseMs : 0) + preferenceMs,
   })
-  const isPresent = options.present ?? (isPreferring && seed % 30 === 0 && typeof store === 'string')
   const ofFleet = random.fork()
   const size = options.electors ?? 5 + Math.floor(random.next() * 4)
   const fleet = new SimulatedFleet(world, ofFleet, timeline, checker, {

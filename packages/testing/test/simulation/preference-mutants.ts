@@ -17,7 +17,7 @@ const alone: ExploreOptions = { ...polled, electors: 1, priorities: ['lowest'], 
 const outdated: ExploreOptions = { ...alone, leaderWithinTicks: 9, newerGeneration: true }
 
 /** Faults that are about who should lead, often. */
-const often = { preference: true, faultEveryMs: 20_000 } as const
+const often = { preference: true, present: false, faultEveryMs: 20_000 } as const
 
 /** Mutants of the rules about who should lead. Where `in` is set, the simulator reveals the mutant too. */
 export const preferenceMutants: readonly PreferenceMutant[] = [
@@ -89,7 +89,7 @@ export const preferenceMutants: readonly PreferenceMutant[] = [
     file: preference,
     find: '  return Math.max(view.record?.released ? freeAtMs(view)',
     replace: '  return Math.max(view.record?.released ? s.nowMs',
-    in: { ...often, faults: ['step-down', 'hand-over'] },
+    in: { ...often, electors: 2, faults: ['step-down', 'hand-over'] },
     explored: { ...watched, priorities: ['lowest', 'lowest'], faults: ['step-down'] },
   },
   {
