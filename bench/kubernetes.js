@@ -112,7 +112,7 @@ async function benchRequestsAndReleases(timings) {
   })
 
   const rounds = quick ? 2 : 30
-  console.log(`${rounds} clean hand-overs ...`)
+  console.log(`${rounds} clean handovers ...`)
   const handOvers = await endLeaders(fleets, 'SIGTERM', rounds)
   const { tenure, peer } = handOvers
   figures.add({

@@ -70,7 +70,7 @@ function handovers(server: string, others: string[]) {
   return { quick: false, machine, settings: { leaseMs: 5_000 }, results: [], tables: [{ name: handoverTable, rows }] }
 }
 
-test('the picture of the README shows crash and hand-over of every contender once both benchmarks measured them', () => {
+test('the picture of the README shows crash and handover of every contender once both benchmarks measured them', () => {
   const stores = handovers('Redis', ['redlock'])
   const drawn = handoverPicture(stores, handovers('Kubernetes', ['client-go'])) ?? ''
   for (const label of ['Redis: Tenure', 'Kubernetes: Tenure', 'Redis: redlock', 'Kubernetes: client-go']) {

@@ -178,7 +178,7 @@ export interface MemberView {
   readonly live: boolean
   /** The number of the seat that the node holds. Undefined if it holds none. */
   readonly seat?: number
-  /** The number of the roll-out that its seat names, if any. */
+  /** The number of the rollout that its seat names, if any. */
   readonly generation?: number
   /** Whether the node could lead, as its seat reports. Undefined without a seat. */
   readonly eligible?: boolean

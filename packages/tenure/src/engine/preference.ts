@@ -1,5 +1,5 @@
 /**
- * Who should lead: eligibility, priority, generation, hand-over by name, and progress. Pure functions on plain data.
+ * Who should lead: eligibility, priority, generation, handover by name, and progress. Pure functions on plain data.
  *
  * None of these rules can break safety. They only delay a candidate's acquire, or make a leader step down as
  * `stepDown()` does. They grant nothing, extend nothing, and release nothing that the algorithm would not release.

@@ -14,7 +14,7 @@ export interface PresenceOptions {
    */
   readonly present?: boolean | undefined
   /**
-   * The number of the roll-out, such as the revision of a Deployment. A candidate that sees a present member of a higher
+   * The number of the rollout, such as the revision of a Deployment. A candidate that sees a present member of a higher
    * generation counts as one step of `priority` lower. Requires `present`. Default: none, which waits for nobody.
    */
   readonly generation?: number | undefined
@@ -41,7 +41,7 @@ export function checkPresence(
     throw invalidOption(
       'generation',
       generation,
-      'it must be an integer from 0 to 2^53 - 1: the number of the roll-out',
+      'it must be an integer from 0 to 2^53 - 1: the number of the rollout',
     )
   }
   if (!present) {

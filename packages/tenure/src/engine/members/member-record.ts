@@ -15,7 +15,7 @@ import type { LeaseRecord, Metadata } from '../lease-store.ts'
 
 /** What a member offers while it holds its seat. */
 export interface MemberOffer {
-  /** The number of the roll-out. Undefined if the member has none. */
+  /** The number of the rollout. Undefined if the member has none. */
   readonly generation: number | undefined
   /** How many seats its group has, so that readers know which seats to read. */
   readonly maxMembers: number

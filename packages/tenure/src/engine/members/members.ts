@@ -29,7 +29,7 @@ export interface Member {
   readonly attempt: string
   /** The metadata of the elector. */
   readonly metadata: Metadata
-  /** The number of the roll-out. Undefined if the elector has none. */
+  /** The number of the rollout. Undefined if the elector has none. */
   readonly generation: number | undefined
   /** Whether the process could lead, as it reported last. */
   readonly eligible: boolean

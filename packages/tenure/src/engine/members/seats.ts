@@ -36,7 +36,7 @@ export function observeSeat(
   // A store with its own clock decides expiry. It says here when a try is worthwhile.
   const isTimed = record !== undefined && !record.released && remainingMs !== undefined
   const retryAtMs = isTimed ? at.nowMs + remainingMs : undefined
-  // A hand-over by name does not concern seats.
+  // A handover by name does not concern seats.
   const view = observed.view && { ...observed.view, retryAtMs, blockedUntilMs: undefined, isOldRelease: false }
   return { ...observed, view }
 }

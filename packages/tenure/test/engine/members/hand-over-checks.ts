@@ -6,7 +6,7 @@ const retryMs = 2_000
 const leaderOf = ({ processes }: PresentFleet) => processes.find(({ elector }) => elector.isLeader())
 const losses = ({ events }: PresentProcess) => events.flatMap((event) => (event.type === 'lost' ? [event.reason] : []))
 
-/** Takes a seat that asks for a hand-over, as `tenure handover` does. Returns a function that releases the seat. */
+/** Takes a seat that asks for a handover, as `tenure handover` does. Returns a function that releases the seat. */
 async function ask(fleet: PresentFleet, to: string): Promise<() => Promise<void>> {
   const ofTerm = leaderOf(fleet)?.elector.explain().term ?? 0
   const { library, store, clock } = fleet

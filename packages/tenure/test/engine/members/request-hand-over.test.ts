@@ -46,7 +46,7 @@ test.each(storeKinds)('a request says why nothing was handed over (%s store)', a
   await fleet.stopAll()
 })
 
-test('a hand-over request for a crashed candidate says that the candidate is not present', async () => {
+test('a handover request for a crashed candidate says that the candidate is not present', async () => {
   const fleet = new PresentFleet(library, 'compare-and-swap')
   fleet.start()
   await fleet.advance(1_000)
