@@ -116,7 +116,7 @@ async function failsWith(child) {
 }
 
 /**
- * Returns how many leaders lead, and how often one has lost its leadership.
+ * Returns how many leaders lead, and how many times one has lost its leadership.
  *
  * @param {import('node:child_process').ChildProcess} child
  * @returns {Promise<{ led: number, lost: number }>}

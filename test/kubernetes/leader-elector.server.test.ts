@@ -348,7 +348,7 @@ describeWithCluster(
         })
       }
 
-      test('LeaderElector rejects a store of another namespace', ({ scene }) => {
+      test('LeaderElector rejects a store for another namespace', ({ scene }) => {
         const store = kubernetesStore({ client: scene.client(), namespace: 'kube-system' })
         expect(make({ store, ...fields })).toThrow(/Option "leaseNamespace" is "default".*"kube-system"/)
       })

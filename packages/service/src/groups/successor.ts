@@ -14,7 +14,7 @@ import { isAllowed, type Group } from './in-memory-group.ts'
 /** The longest wait for a successor: the default retry interval of the library. A shorter lease makes it shorter. */
 const longestWaitMs = 2_000
 
-/** The node that a group without a leader is left to, and until when. */
+/** The node that a group without a leader is left to, and when that ends. */
 interface LeftTo {
   readonly nodeId: string
   readonly untilMs: number

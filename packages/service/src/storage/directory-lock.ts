@@ -80,7 +80,7 @@ export class DirectoryLock {
         return undefined
       }
       if (isThere({ path, file })) return new DirectoryLock(path, file, locks)
-      throw new Error(`${path} was moved or replaced just now. Try again.`)
+      throw new Error(`${path} was just moved or replaced. Try again.`)
     } catch (error) {
       closeSync(file)
       throw error

@@ -189,7 +189,7 @@ async function inParts<Item, Answer>(
 }
 
 function changedMeanwhile(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'The storage changed while large groups were read in parts.')
+  return new ServiceError('BACKEND_UNAVAILABLE', 'The storage changed while large groups were being read in parts.')
 }
 
 function valueIn(range: TransactionAnswer['ranges'][number] | undefined): string | undefined {

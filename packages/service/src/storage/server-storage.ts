@@ -390,5 +390,8 @@ function rolledBack(): ServiceError {
 }
 
 function overtaken(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'Another replica wrote to the storage while the groups were read.')
+  return new ServiceError(
+    'BACKEND_UNAVAILABLE',
+    'Another replica wrote to the storage while the groups were being read.',
+  )
 }

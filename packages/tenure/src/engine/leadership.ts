@@ -25,7 +25,7 @@ export interface LeadershipHost {
 }
 
 /**
- * One term of leadership. It is over once its signal has aborted.
+ * One term of leadership. It has ended once its signal has aborted.
  *
  * @example
  * const leadership = await elector.waitForLeadership()

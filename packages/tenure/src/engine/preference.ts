@@ -67,7 +67,7 @@ interface CandidateSettings extends PreferenceSettings {
 export interface LeaseObservation extends ObservedLease {
   /** When a try is worthwhile according to the store itself. Undefined if the store did not say. */
   readonly retryAtMs: number | undefined
-  /** Until when the store grants this released lease to nobody. Undefined if the store did not say so. */
+  /** When the store may grant this released lease again. Undefined if the store did not say so. */
   readonly blockedUntilMs: number | undefined
   /** Whether the record was released to a successor before this elector knew anything about the election. */
   readonly isOldRelease: boolean
@@ -89,7 +89,7 @@ export interface PreferenceState {
   readonly askedAtMs: number
   /** When the process first answered that it is not eligible. Undefined while it is. */
   readonly ineligibleSinceMs: number | undefined
-  /** Until when it has the lowest priority. `Infinity` until it is eligible again. */
+  /** When it stops having the lowest priority. `Infinity` until it is eligible again. */
   readonly probationUntilMs: number
   /** When this leader was elected, or last reported progress. */
   readonly progressedAtMs: number
@@ -247,7 +247,7 @@ export function isNamed({ view, settings }: Pick<PreferredState, 'view' | 'setti
   return successorOf(view?.record) === settings.identity
 }
 
-/** Until when this candidate leaves the lease to another one that the release names. `-Infinity` if to none. */
+/** When this candidate stops leaving the lease to another one that the release names. `-Infinity` if to none. */
 function successorUntilMs({ view, settings }: Pick<PreferredState, 'view' | 'settings'>): number {
   const successor = successorOf(view?.record)
   const isToOther = successor !== undefined && successor !== settings.identity
@@ -255,7 +255,7 @@ function successorUntilMs({ view, settings }: Pick<PreferredState, 'view' | 'set
 }
 
 /**
- * Until when this candidate leaves the lease to candidates of a higher priority or a newer generation: some time after
+ * When this candidate stops leaving the lease to candidates of a higher priority or a newer generation: some time after
  * the release or the expiry, and after the wait for a named successor. `-Infinity` if the record was never written.
  */
 function priorityUntilMs(s: Omit<PreferredState, 'phase' | 'cooldownUntilMs'>): number {
@@ -267,7 +267,7 @@ function priorityUntilMs(s: Omit<PreferredState, 'phase' | 'cooldownUntilMs'>): 
 }
 
 /**
- * Until when this candidate does not contend, and why. The waits do not add up, because they all run at once. A
+ * When this candidate may contend again, and why it waits. The waits do not add up, because they all run at once. A
  * candidate that is not eligible waits until it is asked again.
  */
 export function heldBack(s: PreferredState): { readonly by: HeldBackBy; readonly untilMs: number } | undefined {

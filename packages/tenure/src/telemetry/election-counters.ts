@@ -178,7 +178,7 @@ export const metricFamilies: readonly MetricFamily[] = [
   {
     name: 'tenure_eligible',
     type: 'gauge',
-    help: 'Whether this replica may lead, by its option eligible: 1 or 0. Absent until it was not eligible once.',
+    help: 'Whether this replica may lead, by its option eligible: 1 or 0. Absent until it has been ineligible at least once.',
     samples: ({ isEligible }) => (isEligible === undefined ? [] : [{ value: Number(isEligible) }]),
   },
   {

@@ -17,7 +17,7 @@ const alone: ExploreOptions = { ...watched, electors: 1, priorities: ['lowest'],
 /** Faults that are about who should lead, often. */
 const often = { preference: true, faultEveryMs: 20_000 } as const
 
-/** Mutants of the rules about who should lead. Where `in` is set, the simulator reveals the mutant too. */
+/** Mutants of the rules about who should lead. Where `in` is set, the simulator also reveals the mutant. */
 export const preferenceMutants: readonly PreferenceMutant[] = [
   {
     name: 'ask a process only once whether it is eligible',

@@ -150,7 +150,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     await standby.waitForLeadership({ signal: AbortSignal.timeout(soonMs) })
   })
 
-  test('a paused guard costs nothing but the fast takeover', async () => {
+  test('a paused guard only slows down the takeover after a crash', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election], leaseDurationMs: 3_000 })
     const [guard = 0] = guardsOf(leader.child)

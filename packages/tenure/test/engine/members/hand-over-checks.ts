@@ -52,11 +52,11 @@ async function rollingUpdate(fleet: PresentFleet, hasGeneration: boolean, first:
   return changes
 }
 
-/** Checks of what processes conclude from the seats of others. They run on the library and on its mutants. */
+/** Checks of what processes conclude from the seats of other processes. They run on the library and on its mutants. */
 export const handOverChecks: Checks = Object.fromEntries(
   storeKinds.flatMap((kind) => {
     const fleetOf = (library: Library) => new PresentFleet(library, kind)
-    // The stores of these fleets cannot watch, so that one step is two retry intervals.
+    // The stores of these fleets cannot watch, so one step is two retry intervals.
     const stepMs = 2 * retryMs
     const list: Checks = {
       async 'members() shows whether a process is eligible'(library) {

@@ -57,7 +57,7 @@ describeWithCluster('presence on Kubernetes Leases', (cluster) => {
 })
 
 describeWith(redis, 'presence and releaseOnCrash', (server) => {
-  test('the guard of a process that was killed releases its seat too', async () => {
+  test('the guard of a killed process also releases its seat', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election], identity: 'a', present: true })
     const store = await openedStore(server().url)
