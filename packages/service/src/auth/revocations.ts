@@ -188,7 +188,7 @@ export class Revocations {
         after = next
       }
     } catch {
-      // No replica is active, so no request could be answered either.
+      // No replica is active, so no request can be answered anyway.
       return
     }
     this.#looked = needed

@@ -234,7 +234,7 @@ export interface ChangeListener {
 export interface Caller {
   /** The subject that is charged for the call. */
   readonly subject: string
-  /** Calls of one lane take turns with those of others. Default: the subject. */
+  /** Calls of one lane take turns with calls of other lanes. Default: the subject. */
   readonly lane?: string | undefined
 }
 

@@ -20,7 +20,7 @@ interface LeftTo {
   readonly untilMs: number
 }
 
-/** Returns the node that the group is left to at this time. Undefined if to nobody in particular. */
+/** Returns the node that the group is left to at this time. Undefined if it is left to no particular node. */
 export function leftTo({ lease, hold, definition }: Group, nowMs: number): LeftTo | undefined {
   if (!lease?.ended || lease.successor === undefined) return undefined
   const { successor: nodeId, handedOverAtMs, ttlMs } = lease

@@ -9,15 +9,13 @@
  *
  *  - A candidate that is eligible waits at most 2r for its priority, r for a newer generation, and r before that if a
  *    release names another candidate. They count from the moment at which it first saw the release. After an expiry the
- *    release's name does not count.
- *  - So while an eligible candidate is healthy and the store answers, an election without a leader has one within one
- *    lease for an expiry, or within one notification or poll for a release, plus 4r and the usual jitter. Without a
- *    generation it is 3r.
- *  - A newer generation counts only until the lease of its seat expires. What is learned of it later moves no wait beyond
- *    these bounds, because they all count from the release or the expiry.
- *  - A record that was never written is not waited for. Waits overlap: a cooldown and a delay do not add up.
- *  - A leader that is eligible and makes progress never steps down because of these rules.
- *  - Eligibility is asked at least once per retry interval, so a candidate that is eligible again contends again.
+ *    release's name does not count. - So while an eligible candidate is healthy and the store answers, an election
+ *    without a leader has one within one lease for an expiry, or within one notification or poll for a release, plus 4r
+ *    and the usual jitter. Without a generation it is 3r. - A newer generation counts only until the lease of its seat
+ *    expires. What is learned about it later moves no wait beyond these bounds, because they all count from the release
+ *    or the expiry. - A candidate does not wait because of a record that was never written. Waits overlap: a cooldown
+ *    and a delay do not add up. - A leader that is eligible and makes progress never steps down because of these rules.
+ *    - Eligibility is asked at least once per retry interval, so a candidate that is eligible again contends again.
  *
  * If no candidate is eligible, nobody leads. That is what the fleet asked for, and `explain()` says so.
  */
@@ -30,7 +28,10 @@ export type Priority = 'normal' | 'low' | 'lowest'
 /** All priorities, highest first. Each step down waits one retry interval longer after a release or an expiry. */
 export const priorities = ['normal', 'low', 'lowest'] as const satisfies readonly Priority[]
 
-/** A process that stepped down as ineligible or stalled has the lowest priority until it was eligible for this many leases. */
+/**
+ * A process that stepped down as ineligible or stalled has the lowest priority until it has been eligible for this many
+ * leases.
+ */
 const probationLeases = 10
 
 /** What a process says about itself when it is asked. */
