@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
-import { missingServersVariable } from '../test/servers/report.ts'
+import { missingServersVariable } from '../test/servers/report-missing.ts'
 
 /**
  * Ends the output of a run with a list of what was not tested and why, the lines that the caller adds, and the count.

@@ -16,11 +16,11 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { findBlocks, readDocument, root } from '../documents.ts'
-import type { Found } from '../servers/find.ts'
+import type { Found } from '../servers/find-program.ts'
 import { freePort } from '../servers/free-port.ts'
 import { npmPackages } from '../servers/npm-packages.ts'
 import { redis } from '../servers/redis.ts'
-import { noteUntested } from '../servers/report.ts'
+import { noteUntested } from '../servers/report-missing.ts'
 import { describeWith } from '../servers/suite.ts'
 
 const packages =

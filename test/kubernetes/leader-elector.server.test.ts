@@ -6,7 +6,7 @@ import { kubernetesStore } from '../../packages/tenure/src/stores/kubernetes/ind
 import { startClientGo } from '../servers/client-go.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithCluster } from '../servers/suite.ts'
-import { startChild } from './child.ts'
+import { startChild } from './elector-process.ts'
 import {
   callbackCallsOf,
   lastConfirmedMs,

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cacheDirectory, type Found } from './find.ts'
+import { cacheDirectory, type Found } from './find-program.ts'
 
 /**
  * Installs packages that conflict with the project's own into a folder of the cache, without their install scripts.

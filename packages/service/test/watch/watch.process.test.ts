@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/common/clock.ts'
-import { figureOf, isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../served.ts'
+import { figureOf, isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../service-under-test.ts'
 import { EventSource, type Told } from './event-source.ts'
 
 /** The timeout is generous, because other programs may also use this machine. */

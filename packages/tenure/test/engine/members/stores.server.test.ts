@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
-import { clouds } from '../../../../../test/servers/cloud.ts'
+import { clouds } from '../../../../../test/servers/cloud-emulators.ts'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
 import { etcd } from '../../../../../test/servers/etcd.ts'
 import { localS3 } from '../../../../../test/servers/moto.ts'

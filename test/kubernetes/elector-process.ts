@@ -60,7 +60,7 @@ export function startChild(scene: Scene, identity: string, some: Some = {}): Chi
     recordEvents,
     brokenCallback,
   }
-  const process = fork(fileURLToPath(new URL('child.mjs', import.meta.url)), [JSON.stringify(options)], {
+  const process = fork(fileURLToPath(new URL('elector-process.mjs', import.meta.url)), [JSON.stringify(options)], {
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     execArgv: [],
   })
