@@ -288,7 +288,9 @@ export interface Groups {
   reportWatches(open: readonly OpenWatch[]): MaybePromise<void>
   members(groupId: string): MaybePromise<MemberView[]>
 
-  /** Returns the texts of this term, if it is the newest of its group. The feed does not contain these texts. */
+  /**
+   * Returns the metadata and checkpoint of this term, if it is the newest of its group. The feed does not contain them.
+   */
   textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'checkpoint'> | undefined
 
   /** Reports every change from now on, in order. Returns a function that stops the reports. */

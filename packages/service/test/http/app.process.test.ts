@@ -185,7 +185,7 @@ describe('browsers and hosts without authentication', () => {
     expect(answer).toMatchObject({ status: 200, body: { is_leader: true } })
   })
 
-  test('no response allows a page of another origin to read it', async () => {
+  test('no response allows a page from another origin to read it', async () => {
     const origin = 'Origin: http://evil.example'
     const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: content-type']
     const seen: (Answer | undefined)[] = [

@@ -247,7 +247,7 @@ test('a poll with many missed changes returns a part of them, and the next poll 
 })
 
 // A replica that is not active gets the groups in pieces, and answers the poll with the first piece.
-test('a poll of groups with long texts is paged and shows each group once', { timeout: 60_000 }, async () => {
+test('a poll of groups with long strings is paged and shows each group once', { timeout: 60_000 }, async () => {
   const many = Array.from({ length: 150 }, newGroup)
   const metadata = { text: 'x'.repeat(4_000) }
   for (const group of many) await campaign(group, { metadata })

@@ -96,7 +96,7 @@ export class Leadership {
     this.#host.progress(this)
   }
 
-  /** The checkpoint: a small text that outlives this leadership. The next leader reads it here. */
+  /** The checkpoint: a short string that outlives this leadership. The next leader reads it here. */
   get checkpoint(): string {
     return this.#host.checkpoint(this)
   }

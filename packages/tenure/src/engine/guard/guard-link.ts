@@ -14,7 +14,7 @@ const longestArmingMs = 50
  */
 const mostUnreadBytes = 16 * 2 ** 20
 
-/** Node options for the guard process, which handles only a few small texts. */
+/** Node options for the guard process, which handles only a few short strings. */
 const smallHeap = ['--max-old-space-size=64', '--max-semi-space-size=1']
 
 /** The PID namespace of the machine itself. Its PID 1 ends with the machine. */

@@ -70,7 +70,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     expect(standby.leader()).toMatchObject({ released: false })
   })
 
-  test('the lease of a process with a busy worker thread is released only after the whole process has ended', async () => {
+  test('the lease of a process with a busy worker thread is released only after the whole process has exited', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election] })
     const standby = await startStandby(server().url, election)
