@@ -38,7 +38,7 @@ export interface Child {
   readonly errors: () => string
   send(command: 'campaign' | 'stepDown' | 'askThroughPause' | 'stop'): void
   kill(signal: NodeJS.Signals): void
-  /** Resolves with its exit code when it has ended. */
+  /** Resolves with its exit code when it has exited. */
   readonly ended: Promise<number | null>
 }
 

@@ -10,7 +10,7 @@ import { describeWithPrograms } from '../servers/suite.ts'
 import { serve } from './serve.ts'
 
 const settings = join(import.meta.dirname, './schemathesis')
-/** The number of cases for each route. Other seeds find other problems. Try several after a change of the routes. */
+/** The number of cases for each route. Other seeds find other problems. Try several after changing the routes. */
 const { TENURE_FUZZ_CASES: cases = '40', TENURE_FUZZ_SEED: seed = '1' } = process.env
 
 interface Report {

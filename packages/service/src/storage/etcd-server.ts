@@ -33,7 +33,7 @@ export class EtcdStorageServer implements StorageServer {
 
   constructor(keys: EtcdKeys) {
     const { prefix } = keys
-    this.name = `The data below "${prefix}" in etcd`
+    this.name = `The data under "${prefix}" in etcd`
     this.#keys = keys
     this.#head = `${prefix}/service:head`
     this.#check = `${prefix}/service:check`

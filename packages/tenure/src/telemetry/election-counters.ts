@@ -9,8 +9,8 @@ import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../engine
  */
 const minKeptElections = 1_000
 /**
- * Above that number, an election that had no report for this long is dropped. No elector of this process takes part in
- * it, because even a standby polls its store more often.
+ * Above that number, an election that has had no report for this long is dropped. No elector of this process takes part
+ * in it, because even a standby polls its store more often.
  */
 const forgottenMs = 3_600_000
 /**
