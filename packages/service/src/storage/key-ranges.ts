@@ -79,7 +79,7 @@ export class KeyRanges {
   }
 }
 
-/** Returns the names in a saved text that can be bounds, in order. */
+/** Returns the saved names that can be bounds, in order. */
 function namesIn(saved: string | undefined): readonly string[] {
   try {
     const names: unknown = JSON.parse(saved ?? '[]')

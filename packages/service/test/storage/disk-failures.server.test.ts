@@ -62,7 +62,7 @@ class Scene {
   }
 }
 
-describeWithPrograms([programs.cc], 'a disk that cannot be written', () => {
+describeWithPrograms([programs.cc], 'a disk that cannot be written to', () => {
   for (const [what, letter] of [
     ['the disk is full', 'n'],
     ['syncs fail', 's'],

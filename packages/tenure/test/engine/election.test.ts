@@ -120,7 +120,7 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire' })
   })
 
-  test('a candidate tries a released lease again at the moment from which the store grants it', () => {
+  test('a candidate requests a released lease again as soon as the store would grant it', () => {
     const d = drive(initialState(settings), () => 0)
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const released = record({ released: true, successor: 'a' })
