@@ -1,6 +1,6 @@
 /**
- * Builds the packages: declarations file by file, and programs bundled into one file per entry point plus a few shared
- * ones. Node needs more time to find thirty small files than to run them.
+ * Builds the packages: programs bundled into one file per entry point plus a few shared ones, and declarations in the
+ * same way. Node needs more time to find thirty small files than to run them.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { constants, gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 import { lineBreaks } from './line-breaks.js'
+import { mergeDeclarations } from './merge-declarations.js'
 import { pruneDeclarations } from './prune-declarations.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -20,7 +21,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const entriesOf = {
   tenure: () => entriesIn('tenure'),
   testing: () => entriesIn('testing'),
-  service: () => ({ index: 'index.ts' }),
+  service: () => entriesIn('service'),
   multicluster: () => ({ index: 'index.ts' }),
   // The supervisor of `tenure run` and a candidate of `tenure demo` run in their own processes.
   cli: () => ({ main: 'main.ts', supervisor: 'run/supervisor.ts', candidate: 'commands/demo/candidate.ts' }),
@@ -239,6 +240,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const entries = Object.keys(entriesOf[name]())
     const isNeeded = name === 'tenure' ? internalNamesIn(names.filter((each) => each !== name).map(distOf)) : undefined
     pruneDeclarations(distOf(name), entries, isNeeded)
+    mergeDeclarations(distOf(name), entries)
     referToNode(distOf(name), entries)
   }
 }

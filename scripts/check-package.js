@@ -4,8 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// The library had 218 KB before shards, which users load only by their own entry point.
-const maxPackedBytes = 240_000
+// The packed library takes 228 KB: 180 KB of programs, 40 KB of declarations with their comments, and the README and
+// the license. Only shorter names of functions and fields would make it smaller than 200 KB, and stack traces show those.
+const maxPackedBytes = 232_000
 // The private package and the page are bundled into each package. Nobody can install them.
 const internal = /@tenure\/(?:internal|page)\b/
 const allowed = /^(bin\/tenure\.js|dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/

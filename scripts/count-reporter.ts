@@ -1,8 +1,36 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
+import { formatCount } from './repeat-alone.js'
+import { root } from '../test/source-files.ts'
 import { missingServersVariable } from '../test/servers/report-missing.ts'
+
+/** The environment variable with the file to which a run writes its outcome. */
+const outcomeVariable = 'TENURE_TEST_OUTCOME'
+
+/** The outcome of a run, for `scripts/test.js`. */
+export interface RunOutcome {
+  readonly count: Count
+  /** Errors outside tests, which no file can be blamed for. */
+  readonly unhandledErrors: number
+  readonly failed: readonly FailedFile[]
+}
+
+/** A file with a failed test, or one that did not load. */
+export interface FailedFile {
+  readonly tier: string
+  /** Relative to the root of the repository. */
+  readonly path: string
+  readonly tests: readonly string[]
+  readonly count: Count
+}
+
+export interface Count {
+  passed: number
+  failed: number
+  skipped: number
+}
 
 /**
  * Ends the output of a run with a list of what was not tested and why, the lines that the caller adds, and the count.
@@ -25,7 +53,10 @@ export default class CountReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    const lines = [...this.#untested(), ...this.#closing(), countOf(modules, unhandledErrors)]
+    const outcome = outcomeOf(modules, unhandledErrors)
+    const file = process.env[outcomeVariable]
+    if (file) writeFileSync(file, JSON.stringify(outcome))
+    const lines = [...this.#untested(), ...this.#closing(), formatCount(outcome.count)]
     // Other reporters, and Vitest itself, may still print. Nothing prints after this.
     process.once('exit', () => {
       console.log(lines.join('\n'))
@@ -40,18 +71,28 @@ export default class CountReporter implements Reporter {
   }
 }
 
-function countOf(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): string {
+function outcomeOf(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): RunOutcome {
   const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
+  const failed: FailedFile[] = []
   for (const module of modules) {
-    // If a file does not load or a hook fails, there is no failed test.
-    const before = count.failed
-    for (const test of module.children.allTests()) {
-      const { state } = test.result()
-      if (state === 'passed') count.passed++
-      else if (state === 'failed') count.failed++
-      else count.skipped++
-    }
-    if (!module.ok() && count.failed === before) count.failed++
+    const own = countOf(module)
+    for (const state of ['passed', 'failed', 'skipped'] as const) count[state] += own[state]
+    if (own.failed === 0) continue
+    const tests = [...module.children.allTests('failed')].map(({ fullName }) => fullName)
+    failed.push({ tier: module.project.name, path: relative(root, module.moduleId), tests, count: own })
   }
-  return `${count.passed} passed, ${count.failed} failed${count.skipped > 0 ? `, ${count.skipped} skipped` : ''}`
+  return { count, unhandledErrors: unhandledErrors.length, failed }
+}
+
+function countOf(module: TestModule): Count {
+  const count = { passed: 0, failed: 0, skipped: 0 }
+  for (const test of module.children.allTests()) {
+    const { state } = test.result()
+    if (state === 'passed') count.passed++
+    else if (state === 'failed') count.failed++
+    else count.skipped++
+  }
+  // If a file does not load or a hook fails, there is no failed test.
+  if (!module.ok() && count.failed === 0) count.failed++
+  return count
 }

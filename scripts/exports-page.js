@@ -116,7 +116,7 @@ export function exportsPage(all) {
 ${sections.join('\n')}
 ## Internal entry points
 
-Tenure's own packages import these. They may change in any release, which is why the packages depend on one exact version of \`tenure\`. Do not import them.
+Tenure's own packages import these. They may change in any release, which is why the packages depend on exact versions of each other. Do not import them.
 
 | entry | contains |
 |---|---|

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { withLineBreaks } from '../scripts/line-breaks.js'
+import { mergeDeclarations } from '../scripts/merge-declarations.js'
 import { pruneDeclarations } from '../scripts/prune-declarations.js'
 import { root } from './documents.ts'
 
@@ -52,15 +53,23 @@ test('each statement and each member of a class is on its own line, and a string
   )
 })
 
-/** Writes declarations, prunes them, and returns what is left. */
-function prune(files: Readonly<Record<string, string>>, ...options: [((entry: string, name: string) => boolean)?]) {
-  const folder = mkdtempSync(join(tmpdir(), 'tenure-prune-'))
+/** Writes declarations, changes them, and returns what is left. */
+function withDeclarations(files: Readonly<Record<string, string>>, change: (folder: string) => void) {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-declarations-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'parts'))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
-  pruneDeclarations(folder, ['index'], ...options)
+  change(folder)
   const left = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.d.ts'))
   return Object.fromEntries(left.map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
+}
+
+function prune(files: Readonly<Record<string, string>>, ...options: [((entry: string, name: string) => boolean)?]) {
+  return withDeclarations(files, (folder) => pruneDeclarations(folder, ['index'], ...options))
+}
+
+function merge(files: Readonly<Record<string, string>>) {
+  return withDeclarations(files, (folder) => mergeDeclarations(folder, ['index', 'parts/index']))
 }
 
 const declarations = {
@@ -117,4 +126,68 @@ test('pruning drops the names of an entry point that nobody may import', () => {
 
 test('pruning refuses a statement that it does not understand', () => {
   expect(() => prune({ 'index.d.ts': "export * from './parts/clock.ts';\n" })).toThrow('cannot be pruned: export *')
+})
+
+test('merging keeps the entry points, and moves every other declaration to one file', () => {
+  const files = merge({
+    'index.d.ts': `import type { Server } from 'node:http';
+/** The main entry point. */
+export { Store, type Options as StoreOptions } from './parts/store.ts';
+export { fast } from './parts/index.ts';
+export declare const server: Server;
+`,
+    'parts/index.d.ts': "import type { Options } from './store.ts';\nexport declare const fast: Options;\n",
+    'parts/store.d.ts': `import { type Server } from 'node:http';
+import type { Clock } from './clock.ts';
+import { fast } from './index.ts';
+/** Only for this file. */
+type Untimed = Omit<Clock, 'now'>;
+/** A store. */
+export declare class Store {
+    use(server: Server): typeof fast;
+}
+export interface Options extends Untimed {
+}
+export { Clock };
+`,
+    'parts/clock.d.ts': `import type { Agent, Server } from 'node:http';
+export interface Clock {
+    agent: Agent | Server;
+}
+export {};
+`,
+  })
+  expect(files).toEqual({
+    'index.d.ts': `import type { Server } from 'node:http';
+/** The main entry point. */
+export { Store, type Options as StoreOptions } from './types.ts';
+export { fast } from './parts/index.ts';
+export declare const server: Server;
+`,
+    'parts/index.d.ts': "import type { Options } from '../types.ts';\nexport declare const fast: Options;\n",
+    'types.d.ts': `import type { Agent, Server } from 'node:http';
+import type { fast } from './parts/index.ts';
+export interface Clock {
+    agent: Agent | Server;
+}
+/** Only for this file. */
+type Untimed = Omit<Clock, 'now'>;
+/** A store. */
+export declare class Store {
+    use(server: Server): typeof fast;
+}
+export interface Options extends Untimed {
+}
+export {};
+`,
+  })
+})
+
+test.each([
+  ['two files with the same name', 'interface Clock {\n}\n', 'a.d.ts and parts/b.d.ts both have a Clock'],
+  ['a name that a file imports from elsewhere', "import { Clock } from 'c';\n", 'both have a Clock'],
+  ['a name that a file imports as another one', "import { Clock as C } from '../a.ts';\n", 'as another one'],
+  ['a type that names its file', "type A = import('../a.ts').Clock;\n", "has import('../a.ts').Clock"],
+])('merging refuses %s', (_, text, message) => {
+  expect(() => merge({ 'a.d.ts': 'export interface Clock {\n}\n', 'parts/b.d.ts': text })).toThrow(message)
 })

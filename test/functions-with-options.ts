@@ -12,13 +12,16 @@ export interface OptionTaker {
   readonly options: readonly string[]
 }
 
-/** Returns the declarations of each public entry point of a package. */
+/**
+ * Returns the declarations of each entry point of a package, except the internal ones of the library, which have no
+ * separate declarations.
+ */
 export function entryPoints(folder: string): { readonly entry: string; readonly file: string }[] {
   const manifest: { name: string; exports: Record<string, string | { types: string }> } = JSON.parse(
     readFileSync(join(root, folder, 'package.json'), 'utf8'),
   )
   return Object.entries(manifest.exports).flatMap(([path, target]) =>
-    typeof target === 'string' || path.startsWith('./internal')
+    typeof target === 'string' || (manifest.name === 'tenure' && path.startsWith('./internal'))
       ? []
       : [{ entry: join(manifest.name, path), file: join(root, folder, target.types) }],
   )

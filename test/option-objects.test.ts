@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { backupData, createLogger, createTokenKey, restoreData, signToken, startService } from '@tenure/service'
+import { createLogger, startService } from '@tenure/service'
+import { backupData, createTokenKey, restoreData, signToken } from '@tenure/service/internal'
 import {
   casStore,
   createElections,
@@ -321,12 +322,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { data: join(folder, 'data'), port: 0 },
     near: ['allowedHost', 'allowedHosts'],
   },
-  '@tenure/service: signToken': {
+  '@tenure/service/internal: signToken': {
     with: async (options) => signToken((await createTokenKey()).privateKey, options),
     valid: { node: 'node-17', admin: true },
     near: ['group', 'groups'],
   },
-  '@tenure/service: backupData': {
+  '@tenure/service/internal: backupData': {
     with: async (options) => {
       await (await startService({ data: join(folder, 'source'), port: 0 })).close()
       await backupData(options)
@@ -335,7 +336,7 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { data: join(folder, 'source'), to: join(folder, 'backup') },
     near: ['date', 'data'],
   },
-  '@tenure/service: restoreData': {
+  '@tenure/service/internal: restoreData': {
     with: async (options) => {
       await (await startService({ data: join(folder, 'restored'), port: 0 })).close()
       await restoreData(options)
@@ -353,9 +354,9 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure: TenureError': 'created while another error is handled, so it must not throw',
   'tenure/stores/service: ServiceStore.request': 'the service itself reports what is wrong with a request',
   'tenure/store-kit: checkOptions': 'it is the check itself',
-  '@tenure/service: migrateData': 'migrate.test.ts checks it, because it needs two storages',
-  '@tenure/service: restoreShared': 'migrate.test.ts checks it, because it needs a server',
-  '@tenure/service: rotateSecret': 'link.test.ts checks it, because it needs a server',
+  '@tenure/service/internal: migrateData': 'migrate.test.ts checks it, because it needs two storages',
+  '@tenure/service/internal: restoreShared': 'migrate.test.ts checks it, because it needs a server',
+  '@tenure/service/internal: rotateSecret': 'link.test.ts checks it, because it needs a server',
   'tenure/fencing: NodeRedisClient.eval': 'users implement it',
   'tenure/kubernetes: KubeConfigLike.applyToHTTPSOptions': 'users implement it',
   'tenure/stores/postgres: PostgresListeningSql.end': 'users implement it',

@@ -64,16 +64,16 @@ test('each style rule reports a deliberate violation', () => {
 const folders: Readonly<Record<string, readonly string[]>> = {
   tenure: [
     'common',
+    'clients',
     'log',
     'engine',
-    'clients',
     'store-kit',
     'kubernetes',
     'multicluster',
     'stores',
     'fencing',
-    'telemetry',
     'shards',
+    'telemetry',
     'api',
     'jobs',
     'guard',

@@ -4,17 +4,7 @@
 export type { AuthenticationOptions } from './auth/authenticator.ts'
 export type { CertificateOptions } from './auth/certificate.ts'
 export type { JwtOptions } from './auth/jwt.ts'
-export {
-  createTokenKey,
-  signToken,
-  type SignedToken,
-  type TokenKey,
-  type TokenOptions,
-} from './auth/self-issued-tokens.ts'
 export type { TlsOptions } from './auth/tls.ts'
-export { backupData, restoreData, type BackupOptions, type RestoreOptions } from './storage/backup.ts'
-export { migrateData, restoreShared, type MigrateOptions, type RestoreSharedOptions } from './storage/migrate.ts'
-export { rotateSecret, type RotateOptions } from './storage/rotate-secret.ts'
 export type { LimitOptions } from './http/limit-options.ts'
 export { createLogger, type LogLevel } from './operation/logging.ts'
 export type { ServiceOptions } from './options.ts'

@@ -28,7 +28,7 @@ export const backupCommand: Declaration = {
 async function backup(flags: Sources['flags']): Promise<void> {
   const { data = defaultData, to } = settingsFrom(backupSettings, flags)
   if (to === undefined) throw usageError(['--to is missing. Name the directory for the backup.'])
-  const { backupData } = await import('@tenure/service')
+  const { backupData } = await import('@tenure/service/internal')
   await backupData({ data, to }).catch((error: unknown) => {
     throw unavailable(error)
   })

@@ -30,7 +30,7 @@ export const migrateCommand: Declaration = {
 async function migrate(flags: Sources['flags']): Promise<void> {
   const { from, to } = settingsFrom(migrateSettings, flags)
   if (from === undefined || to === undefined) throw usageError(['--from and --to are both required.'])
-  const { migrateData } = await import('@tenure/service')
+  const { migrateData } = await import('@tenure/service/internal')
   const { redactedUrl } = await import('tenure/stores')
   const count = await migrateData({ from, to }).catch((error: unknown) => {
     throw unavailable(error)

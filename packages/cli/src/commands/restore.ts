@@ -34,7 +34,7 @@ export const restoreCommand: Declaration = {
 async function restore(flags: Sources['flags']): Promise<void> {
   const { data, store } = settingsFrom(restoreSettings, flags)
   if (data !== undefined && store !== undefined) throw usageError(['--data and --store are mutually exclusive.'])
-  const { restoreData, restoreShared } = await import('@tenure/service')
+  const { restoreData, restoreShared } = await import('@tenure/service/internal')
   const { redactedUrl } = await import('tenure/stores')
   const place = store === undefined ? (data ?? defaultData) : redactedUrl(store)
   const restored = store === undefined ? restoreData({ data: place }) : restoreShared({ store })

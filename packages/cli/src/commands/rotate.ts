@@ -27,7 +27,7 @@ async function rotate(flags: Sources['flags']): Promise<void> {
   const { store } = settingsFrom(rotateSettings, flags)
   if (store === undefined)
     throw usageError(['--store is missing. Name the etcd or PostgreSQL that the replicas share.'])
-  const { rotateSecret } = await import('@tenure/service')
+  const { rotateSecret } = await import('@tenure/service/internal')
   const { redactedUrl } = await import('tenure/stores')
   await rotateSecret({ store }).catch((error: unknown) => {
     throw unavailable(error)

@@ -119,7 +119,7 @@ export const tokenCommands: FamilyDeclaration = {
 async function makeKey(flags: Sources['flags']): Promise<void> {
   const { out } = settingsFrom(keySettings, flags)
   if (out === undefined) throw usageError(['--out is missing. Name the file for the private key.'])
-  const { createTokenKey } = await import('@tenure/service')
+  const { createTokenKey } = await import('@tenure/service/internal')
   const { privateKey, publicKey } = await createTokenKey()
   writeNewFiles([
     { path: out, text: privateKey, isSecret: true },
@@ -135,7 +135,7 @@ async function sign(flags: Sources['flags']): Promise<void> {
     const missing = Object.entries({ '--key': key, '--node': node, '--out': out })
     throw usageError(missing.filter(([, value]) => value === undefined).map(([flag]) => `${flag} is missing.`))
   }
-  const { signToken } = await import('@tenure/service')
+  const { signToken } = await import('@tenure/service/internal')
   const signed = await signToken(readSecretFile(key), { node, lifetimeMs, ...rights }).catch((error: unknown) => {
     throw translate(error, key)
   })

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
 import { failureOf, finishedIn, jobIn } from '../model/jobs.ts'
+import { shardsNote } from '../model/shards.ts'
 import { visible } from '../model/text.ts'
 import type { PageProps } from './app.tsx'
 import { now } from './clock.ts'
@@ -88,6 +89,7 @@ function Row({ controller, election, spanMs }: PageProps & { readonly election: 
             <Name of={id} />
           </a>
           <FailedRun election={election} />
+          <ShardsNote election={election} />
         </th>
         <td class="leader">
           {leader ? (
@@ -122,6 +124,12 @@ function FailedRun({ election: { leader, previous } }: { readonly election: Elec
   if (failure === undefined) return null
   const text = { failed: 'last run failed', 'timed-out': 'last run timed out', lost: 'last run was cut off' }[failure]
   return <span class="failed-run">{text ?? failure}</span>
+}
+
+/** Shows that the election is a group of shards, and whether all of them have an owner. */
+function ShardsNote({ election: { leader, previous } }: { readonly election: Election }) {
+  const note = shardsNote(leader ?? previous)
+  return note ? <span class={note.isBad ? 'note bad' : 'note'}>{note.text}</span> : null
 }
 
 /** Shows how many nodes are ready to take over, and how many were active recently but may be gone. */

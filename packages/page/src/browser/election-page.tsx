@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { remainingOf, type Election } from '../model/elections.ts'
 import { finishedIn, jobIn } from '../model/jobs.ts'
+import { assignmentIn, groupOfSeat } from '../model/shards.ts'
 import { ago, duration, endings, visible } from '../model/text.ts'
 import type { Terms } from '../model/terms.ts'
 import { Actions } from './actions.tsx'
@@ -12,6 +13,7 @@ import { LeaseBar } from './lease-bar.tsx'
 import { Members } from './members.tsx'
 import { Name, Node } from './name.tsx'
 import { Pairs } from './pairs.tsx'
+import { Shards } from './shards.tsx'
 import { useTicks } from './ticks.ts'
 import { TimeLine } from './time-line.tsx'
 import { exactly, moment } from './times.ts'
@@ -28,6 +30,7 @@ export function ElectionPage({ controller, id }: ElectionPageProps) {
   const [spanMs, setSpan] = useState<number>(900_000)
   const election = elections.byId.get(id)
   const nowMs = now().wallMs + elections.aheadMs
+  const seat = groupOfSeat(id)
   return (
     <article class="one" aria-labelledby="election">
       <p class="back">
@@ -36,6 +39,13 @@ export function ElectionPage({ controller, id }: ElectionPageProps) {
       <h1 id="election">
         <Name of={id} />
       </h1>
+      {seat && (
+        <p class="back">
+          <a href={`#/groups/${encodeURIComponent(seat.group)}`}>
+            Seat {seat.seat} of <Name of={seat.group} />
+          </a>
+        </p>
+      )}
       {isMissing ? (
         <p class="empty">There is no such election, or it was removed.</p>
       ) : !election ? (
@@ -44,6 +54,7 @@ export function ElectionPage({ controller, id }: ElectionPageProps) {
         <>
           <ElectionFacts controller={controller} election={election} />
           {identity?.admin && <Actions key={id} controller={controller} election={election} />}
+          <Shards key={id} controller={controller} election={election} />
           <section class="card" aria-labelledby="led">
             <div class="tools">
               <h2 id="led">Who led when</h2>
@@ -188,7 +199,7 @@ function LeaderDetails({ election, nowMs }: { readonly election: Election; reado
         </section>
       )}
       {job && <Job job={job} nowMs={nowMs} leaderTerm={election.leader?.term} />}
-      {checkpoint !== '' && !job && (
+      {checkpoint !== '' && !job && !assignmentIn(checkpoint) && (
         <section class="card" aria-labelledby="checkpoint">
           <h2 id="checkpoint">Checkpoint</h2>
           <pre class="text">{visible(checkpoint)}</pre>

@@ -9,7 +9,8 @@ export type SeatView = Required<Pick<MemberView, 'seat' | 'eligible'>> & Pick<Me
 /**
  * Adds the seats of a group to its members. A candidate of the library that runs with `present` holds the lease of a
  * seat, which is a separate group. A holder that sent nothing else, because it is not eligible or because this
- * process has just started, is added as a candidate.
+ * process has just started, is added as a candidate. A node that did not name its start is identified by the attempt that
+ * holds the seat, as on every other store.
  */
 export function withSeats(
   members: readonly MemberView[],
@@ -35,9 +36,10 @@ export function withSeats(
     if (known && known.role !== 'allowed') {
       // A watch names its node, but does not say more about it.
       const metadata = known.metadata === noMetadata ? offered : known.metadata
-      seated.set(nodeId, { ...known, lastHeartbeatMs: renewedMs, metadata, ...view })
+      const { instance = attempt } = known
+      seated.set(nodeId, { ...known, instance, lastHeartbeatMs: renewedMs, metadata, ...view })
     } else {
-      const present = { nodeId, role: 'candidate', instance: undefined, waiting: false, live: true } as const
+      const present = { nodeId, role: 'candidate', instance: attempt, waiting: false, live: true } as const
       seated.set(nodeId, { ...present, lastHeartbeatMs: renewedMs, metadata: offered, ...view })
     }
   }

@@ -143,7 +143,11 @@ export const MembersAnswer = named(
           description: 'When the node last sent something, in Unix milliseconds, or null if not recently.',
         }),
         instance_start_uuid: Type.Optional(
-          Type.String({ description: 'The id of the node’s start, if it named one.', examples: ['7d0c'] }),
+          Type.String({
+            description:
+              'The id of the node’s start, if it named one. Otherwise the attempt that holds its seat, if any.',
+            examples: ['7d0c'],
+          }),
         ),
         metadata: Metadata,
         waiting: Type.Optional(Type.Boolean({ description: 'Whether a campaign of the node is in the queue now.' })),

@@ -81,9 +81,10 @@ export async function openServer(url: string, environment: StorageEnvironment, c
 }
 
 async function openEtcd(url: string, environment: StorageEnvironment, clock: Clock): Promise<OpenedServer | undefined> {
-  const { leasesOn, openEtcdKeys } = await import('tenure/internal/etcd')
+  const { leasesOn } = await import('tenure/internal/etcd')
+  const { openGrpcKeys } = await import('./etcd-grpc/open-keys.ts')
   const { EtcdStorageServer } = await import('./etcd-server.ts')
-  const keys = openEtcdKeys(url, environment, clock)
+  const keys = openGrpcKeys(url, environment, clock)
   if (!keys) return undefined
   // The leases are stored next to the keys of the storage, none of which has a slash after the colon.
   const openLeases = async () => leasesOn(keys, `${keys.prefix}/service:leases`, clock)

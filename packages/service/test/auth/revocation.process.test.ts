@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { startService } from '../../src/index.ts'
 import {
   backupData,
   createTokenKey,
   restoreData,
   signToken,
-  startService,
   type TokenKey,
   type TokenOptions,
-} from '../../src/index.ts'
+} from '../../src/internal.ts'
 import { answers, json, open, request as message } from '../attacks.ts'
 import { ask, startTestService, type TestService } from './service.ts'
 import { jwkOf, nowSeconds, signed } from './tokens.ts'

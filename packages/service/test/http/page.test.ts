@@ -67,6 +67,19 @@ test('the last changes of the given groups are listed in order', async () => {
   expect(await json('/v1/changes?groups=nobody')).toEqual({ changes: [] })
 })
 
+test('a member names the attempt that holds its seat, so that the page can tell whether it still owns shards', async () => {
+  await campaign('rooms', 'a')
+  const metadata = { maxMembers: 4, metadata: {} }
+  await campaign('rooms.member.0', 'a', { attempt: 'one', metadata })
+  await campaign('rooms.member.1', 'b', { attempt: 'two', metadata })
+  expect(await json('/v1/groups/rooms/members')).toMatchObject({
+    members: [
+      { node_id: 'a', seat: 0, instance_start_uuid: 'one', role: 'leader' },
+      { node_id: 'b', seat: 1, instance_start_uuid: 'two', role: 'candidate' },
+    ],
+  })
+})
+
 test('/v1/identity shows that every caller has all rights when authentication is off', async () => {
   expect(await json('/v1/identity')).toEqual({ subject: 'anybody', admin: true, reader: true, expires_at_ms: null })
 })

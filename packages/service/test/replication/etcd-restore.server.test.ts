@@ -4,7 +4,6 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { openEtcdKeys } from 'tenure/internal/etcd'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadMutant, type Mutation } from '../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../test/mutants/passes-check.ts'
@@ -12,6 +11,7 @@ import { etcd } from '../../../../test/servers/etcd.ts'
 import { start } from '../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { ConfirmedHead } from '../../src/replication/data-loss.ts'
+import { openGrpcKeys } from '../../src/storage/etcd-grpc/open-keys.ts'
 import { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import { ServerStorage } from '../../src/storage/server-storage.ts'
 import { answers, campaign, resign, startReplicas } from './process-scene.ts'
@@ -23,10 +23,10 @@ const maxTtlMs = 10_000
 
 interface Parts extends EtcdStorages {
   readonly ConfirmedHead: typeof ConfirmedHead
-  readonly openEtcdKeys: typeof openEtcdKeys
+  readonly openGrpcKeys: typeof openGrpcKeys
 }
 
-const storages: Parts = { EtcdStorageServer, ServerStorage, ConfirmedHead, openEtcdKeys }
+const storages: Parts = { EtcdStorageServer, ServerStorage, ConfirmedHead, openGrpcKeys }
 
 /** An etcd with data, and functions that back it up and restore it. */
 async function openServer() {
@@ -56,8 +56,8 @@ const checks: Readonly<Record<string, (parts: Parts) => Promise<void>>> = {
     const { server, backUp, restore } = await openServer()
     const place = { url: server.url, prefix: 'service' }
     const [one, two] = [
-      await openEtcd(parts, place, parts.openEtcdKeys),
-      await openEtcd(parts, place, parts.openEtcdKeys),
+      await openEtcd(parts, place, parts.openGrpcKeys),
+      await openEtcd(parts, place, parts.openGrpcKeys),
     ]
     await write(one, { id: 'a', record: { term: 1 } })
     await backUp()
@@ -119,7 +119,7 @@ interface Mutant {
   readonly storage: typeof import('../../src/storage/server-storage.ts')
   readonly server: typeof import('../../src/storage/etcd-server.ts')
   readonly tail: typeof import('../../src/replication/data-loss.ts')
-  readonly library: typeof import('../../../tenure/src/internal/etcd.ts')
+  readonly keys: typeof import('../../src/storage/etcd-grpc/open-keys.ts')
 }
 const termIn = ({ body }: Answer) => (body['leader'] as { term: number }).term
 
@@ -174,9 +174,9 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
       storage: '../../service/src/storage/server-storage.ts',
       server: '../../service/src/storage/etcd-server.ts',
       tail: '../../service/src/replication/data-loss.ts',
-      library: 'internal/etcd.ts',
+      keys: '../../service/src/storage/etcd-grpc/open-keys.ts',
     })
-    const parts = { ...mutant.storage, ...mutant.server, ...mutant.tail, ...mutant.library }
+    const parts = { ...mutant.storage, ...mutant.server, ...mutant.tail, ...mutant.keys }
     expect(await passes(async () => checks[by]?.(parts))).toBe(false)
   })
 })

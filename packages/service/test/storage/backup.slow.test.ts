@@ -36,7 +36,7 @@ async function write(directory: string, groups: number): Promise<void> {
 
 /** Calls one of the service's functions in a separate process. */
 function start(call: 'backupData' | 'restoreData', options: object): ChildProcess {
-  const code = `import('@tenure/service').then(({ ${call} }) => { console.log('begins'); return ${call}(${JSON.stringify(options)}) })`
+  const code = `import('@tenure/service/internal').then(({ ${call} }) => { console.log('begins'); return ${call}(${JSON.stringify(options)}) })`
   const child = spawn(process.execPath, ['-e', code], {
     cwd: import.meta.dirname,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,10 +1,10 @@
 import { rejects } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/common/clock.ts'
-import { openEtcdKeys } from 'tenure/internal/etcd'
 import { onTestFinished } from 'vitest'
 import { askEtcd, base64, type EtcdAt } from '../../../../test/servers/etcd.ts'
 import type { RunningServer } from '../../../../test/servers/server.ts'
+import { openGrpcKeys } from '../../src/storage/etcd-grpc/open-keys.ts'
 import type { EtcdStorageServer } from '../../src/storage/etcd-server.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { StorageWorld } from './conformance.ts'
@@ -24,7 +24,7 @@ export interface EtcdPlace extends EtcdAt {
 export async function openEtcd(
   storages: EtcdStorages,
   { url, prefix }: EtcdPlace,
-  open = openEtcdKeys,
+  open = openGrpcKeys,
 ): Promise<ServerStorage> {
   const keys = open(url.replace('http:', 'etcd:') + `/${encodeURIComponent(prefix)}`, {}, systemClock)
   if (!keys) throw new Error(`${url} is not the address of an etcd`)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type ClientHttp2Stream, type Http2Session, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { ProtobufReader } from '../../../tenure/src/clients/etcd/protobuf.ts'
+import { ProtobufReader } from '../../src/storage/etcd-grpc/protobuf.ts'
 import type { Fault } from './conformance.ts'
 
 /** A proxy in front of a member of etcd, for its gRPC API. Writes through it can be lost, torn, late, or unanswered. */

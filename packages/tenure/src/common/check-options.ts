@@ -48,6 +48,17 @@ function unknownOption(taker: string, name: string, names: object): TypeError {
   return optionError({ option: name, advice }, `${taker} has no option ${show(name)}. ${advice}`)
 }
 
+/** Checks that a value has certain methods. */
+export function checkMethods(option: string, value: unknown, methods: readonly string[], hint: string): void {
+  const usable =
+    typeof value === 'object' &&
+    value !== null &&
+    methods.every((method) => typeof Reflect.get(value, method) === 'function')
+  if (usable) return
+  if (isPromise(value)) throw invalidOption(option, value, `it must be ${hint}: await it first`)
+  throw invalidOption(option, value, `it must be ${hint}, with the methods ${methods.join(', ')}`)
+}
+
 /**
  * Checks an object that users implement, which may have its own members. Throws only if an unknown member is probably a
  * misspelled optional member, because nothing would ever call it.

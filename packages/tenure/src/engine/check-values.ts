@@ -4,7 +4,7 @@ import { invalidOption } from '../common/errors.ts'
 import type { Observer } from './events.ts'
 import type { LeaseStore, Metadata } from './lease-store.ts'
 import type { Log } from '../log/log.ts'
-import { checkMembers, isPromise } from '../common/check-options.ts'
+import { checkMembers, checkMethods } from '../common/check-options.ts'
 
 /** The maximum size of metadata, as JSON in UTF-8. */
 export const metadataLimitBytes = 4096
@@ -21,17 +21,6 @@ export function checkpointLimitOf({ checkpointLimitBytes }: Pick<LeaseStore, 'ch
 /** Checks that options are an object. */
 export function checkObject(option: string, value: unknown): asserts value is object {
   if (!isObject(value)) throw invalidOption(option, value, 'it must be an object')
-}
-
-/** Checks that a value has certain methods. */
-export function checkMethods(option: string, value: unknown, methods: readonly string[], hint: string): void {
-  const usable =
-    typeof value === 'object' &&
-    value !== null &&
-    methods.every((method) => typeof Reflect.get(value, method) === 'function')
-  if (usable) return
-  if (isPromise(value)) throw invalidOption(option, value, `it must be ${hint}: await it first`)
-  throw invalidOption(option, value, `it must be ${hint}, with the methods ${methods.join(', ')}`)
 }
 
 /** Throws unless `store` has the members of a lease store. */

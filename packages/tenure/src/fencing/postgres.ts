@@ -1,6 +1,6 @@
 import { invalidOption, TenureError } from '../common/errors.ts'
 import { checkName } from '../common/names.ts'
-import { checkMethods } from '../engine/check-values.ts'
+import { checkMethods } from '../common/check-options.ts'
 import { checkOptions } from '../common/check-options.ts'
 import { checkTerm, staleTerm } from './term.ts'
 

@@ -4,11 +4,6 @@
  */
 import { TenureError } from '../common/errors.ts'
 
-/** The most shards of a group. */
-export const shardsLimit = 512
-/** The most members of a group. */
-export const membersLimit = 100
-
 const changesPerTerm = 65_536
 /** The last `n` of an epoch. A coordinator that has used it steps down, and the next term starts again at 0. */
 export const lastChange = changesPerTerm - 1

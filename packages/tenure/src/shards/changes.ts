@@ -1,6 +1,6 @@
 /** The changes that a process sees: of its own shards, and of the members. */
 import { AsyncQueue } from '@tenure/internal/async-queue'
-import type { Observer } from '../engine/events.ts'
+import type { Observer, WholeObserver } from '../engine/events.ts'
 import type { Metadata } from '../engine/lease-store.ts'
 
 /** A member of a group, as its seat shows it. */
@@ -46,15 +46,62 @@ export type ShardChange =
   | { readonly type: 'error'; readonly error: unknown }
   | { readonly type: 'gap'; readonly missed: number }
 
+/** The group and the process that a report is about. */
+export interface ShardOrigin {
+  readonly group: string
+  /** The store's `namespace`, if it has one. Groups in two namespaces may have the same name. */
+  readonly namespace?: string
+  readonly identity: string
+}
+
 /**
- * An observer of the coordinator's election that also receives the changes of shards. It is called synchronously and
- * never awaited. Errors that it throws are caught and logged.
+ * A change, with the group and the process that sees it.
  *
  * @example
- * const observer: ShardObserver = { onShard: (change) => logger.info(change) }
+ * const onShard = (event: ShardEvent) => {
+ *   if (event.type === 'gained') console.log(event.group, event.identity, event.shard)
+ * }
+ */
+export type ShardEvent = ShardOrigin & ShardChange
+
+/**
+ * Why a shard has no owner. `revoked`, `free` and `unknown` are as in the assignment. `orphaned`: the assignment still
+ * names an owner, but that member is gone, so the coordinator waits until its lease has certainly ended.
+ */
+export type UnownedState = 'revoked' | 'free' | 'unknown' | 'orphaned'
+
+/** What the coordinator of a group sees, after each read of the seats and each change of the assignment. */
+export interface AssignmentReport extends ShardOrigin {
+  /** How many members can own shards. */
+  readonly members: number
+  /** How many shards have an owner. */
+  readonly owned: number
+  /** How many shards have none, by state. */
+  readonly unowned: Readonly<Record<UnownedState, number>>
+  /**
+   * For each state, how long the shards in it have been without an owner, at most, in milliseconds. Counts from when this
+   * coordinator first saw it. 0 if there are no such shards.
+   */
+  readonly longestUnownedMs: Readonly<Record<UnownedState, number>>
+}
+
+/**
+ * An observer of the coordinator's election that also receives the changes of shards. In the process that coordinates,
+ * `onAssignment` receives the state of the whole group. An observer is called synchronously and never awaited. Errors
+ * that it throws are caught and logged.
+ *
+ * @example
+ * const observer: ShardObserver = { onShard: (event) => logger.info(event) }
  */
 export interface ShardObserver extends Observer {
-  readonly onShard?: ((change: ShardChange) => void) | undefined
+  readonly onShard?: ((event: ShardEvent) => void) | undefined
+  readonly onAssignment?: ((report: AssignmentReport) => void) | undefined
+}
+
+/** A {@link ShardObserver} with all methods, such as the ones that collect metrics. */
+export interface WholeShardObserver extends WholeObserver {
+  onShard(event: ShardEvent): void
+  onAssignment(report: AssignmentReport): void
 }
 
 const queueLimit = 1_024

@@ -2,18 +2,10 @@
  * The compact text of assignments and reports: bytes in base64. Numbers are LEB128 varints. An id that is a UUID takes
  * 16 bytes. Tokens and epochs are in one table as differences, because most shards share a few of them.
  */
-import {
-  membersLimit,
-  namedMembers,
-  shardsLimit,
-  type Assignment,
-  type MemberId,
-  type OwnershipReport,
-  type ShardSettings,
-  type ShardState,
-} from './assignment.ts'
+import { decodeBytes } from '@tenure/internal/byte-reader'
+import { assignmentFormat, decodeAssignmentBytes, shardsLimit } from '@tenure/internal/shard-assignment'
+import { namedMembers, type Assignment, type MemberId, type OwnershipReport, type ShardState } from './assignment.ts'
 
-const assignmentFormat = 1
 const reportFormat = 2
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 
@@ -64,24 +56,7 @@ export function encodeAssignment({ settings, epoch, lineage, shards }: Assignmen
 
 /** Decodes an assignment. Returns undefined for any other text, which a coordinator treats like a missing one. */
 export function decodeAssignment(text: string): Assignment | undefined {
-  return decoded(text, assignmentFormat, (bytes) => {
-    const settings = readSettings(bytes)
-    const epoch = bytes.number()
-    const lineage = bytes.id()
-    const members = bytes.list(membersLimit, () => ({ seat: bytes.number(), attempt: bytes.id() }))
-    const lineages = bytes.list(shardsLimit, () => bytes.id())
-    let previous = epoch
-    const epochs = bytes.list(shardsLimit, () => (previous -= bytes.number()))
-    const shards = Array.from({ length: settings.shards }, (): ShardState => {
-      const kind = bytes.number()
-      if (kind < 2) return { state: kind === 0 ? 'free' : 'unknown' }
-      const owner = at(members, (kind >> 1) - 1)
-      const when = at(epochs, bytes.number())
-      if ((kind & 1) === 0) return { state: 'owned', owner, token: when }
-      return { state: 'revoked', owner, since: when, lineage: at(lineages, bytes.number()) }
-    })
-    return { settings, epoch, lineage, members, shards }
-  })
+  return decodeAssignmentBytes(Buffer.from(text, 'base64'))
 }
 
 /** Encodes a report. */
@@ -103,7 +78,7 @@ export function encodeReport({ attempt, lineage, seen, running, leaving, left }:
 
 /** Decodes a report. Returns undefined for any other text. */
 export function decodeReport(text: string): OwnershipReport | undefined {
-  return decoded(text, reportFormat, (bytes) => {
+  return decodeBytes(Buffer.from(text, 'base64'), reportFormat, (bytes) => {
     const flags = bytes.number()
     if (flags > 3) throw new RangeError('unknown flags')
     const [attempt, lineage, seen] = [bytes.id(), bytes.id(), bytes.number()]
@@ -113,39 +88,13 @@ export function decodeReport(text: string): OwnershipReport | undefined {
   })
 }
 
-function readSettings(bytes: ByteReader): ShardSettings {
-  const shards = bytes.number()
-  if (shards > shardsLimit) throw new RangeError('too many shards')
-  const hasNames = bytes.number()
-  if (hasNames > 1) throw new RangeError('unknown flags')
-  const names = hasNames === 1 ? Array.from({ length: shards }, () => bytes.text()) : undefined
-  return { shards, ...(names && { names }), hash: bytes.text(), leaseDurationMs: bytes.number() }
-}
-
 function epochsOf(shard: ShardState): number[] {
   if (shard.state === 'owned') return [shard.token]
   return shard.state === 'revoked' ? [shard.since] : []
 }
 
-function decoded<T>(text: string, format: number, read: (bytes: ByteReader) => T): T | undefined {
-  const bytes = new ByteReader(Buffer.from(text, 'base64'))
-  try {
-    if (bytes.number() !== format) return undefined
-    const value = read(bytes)
-    return bytes.isAtEnd ? value : undefined
-  } catch {
-    return undefined
-  }
-}
-
 function distinct<T>(list: readonly T[]): T[] {
   return [...new Set(list)]
-}
-
-function at<T>(list: readonly T[], index: number): T {
-  const element = list[index]
-  if (element === undefined) throw new RangeError('the text refers to an entry that does not exist')
-  return element
 }
 
 class ByteWriter {
@@ -175,53 +124,5 @@ class ByteWriter {
 
   end(): string {
     return Buffer.from(this.#bytes).toString('base64')
-  }
-}
-
-class ByteReader {
-  readonly #bytes: Buffer
-  #offset = 0
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes
-  }
-
-  get isAtEnd(): boolean {
-    return this.#offset === this.#bytes.length
-  }
-
-  number(): number {
-    let value = 0
-    for (let scale = 1; ; scale *= 128) {
-      const byte = at(this.#bytes as unknown as readonly number[], this.#offset)
-      this.#offset += 1
-      value += (byte % 128) * scale
-      if (value > Number.MAX_SAFE_INTEGER) throw new RangeError('the number is too large')
-      if (byte < 128) return value
-    }
-  }
-
-  text(): string {
-    return this.#take(this.number()).toString('utf8')
-  }
-
-  id(): string {
-    const length = this.number()
-    if (length > 0) return this.#take(length - 1).toString('utf8')
-    const hex = this.#take(16).toString('hex')
-    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-  }
-
-  list<T>(limit: number, read: () => T): T[] {
-    const length = this.number()
-    if (length > limit) throw new RangeError('the list is too long')
-    return Array.from({ length }, read)
-  }
-
-  #take(length: number): Buffer {
-    const bytes = this.#bytes.subarray(this.#offset, this.#offset + length)
-    if (bytes.length < length) throw new RangeError('the text is cut off')
-    this.#offset += length
-    return bytes
   }
 }

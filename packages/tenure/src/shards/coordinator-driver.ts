@@ -26,13 +26,16 @@ import {
 } from './coordinator.ts'
 import type { GroupMembership } from './options.ts'
 import { readSeats } from './read-seats.ts'
-import { isHeld } from './seats.ts'
+import { isHeld, observed, type SeatView } from './seats.ts'
 import type { ShardReporter } from './shard-reporter.ts'
+import { UnownedShards } from './unowned-shards.ts'
 
 /** What a coordinator needs from its process. */
 export interface CoordinatorHost {
   /** The group's record may have changed. */
   onGroupChanged(): void
+  /** The number of seats to read in order to see all members that own shards. */
+  seatsInUse(): number
   /** This process cannot take part in the group. */
   onFatal(error: unknown): void
 }
@@ -56,7 +59,12 @@ export class CoordinatorDriver {
   readonly #host: CoordinatorHost
   #leadership: Leadership | undefined
   #state: CoordinatorState | undefined
+  #unowned = new UnownedShards()
   #seenVersion: string | undefined
+  /** Aborted when the coordinator has renewed its lease, or another one was elected. */
+  #silence: AbortController | undefined
+  /** What this process saw of the seats in the current silence of the coordinator. */
+  #seatsInSilence: readonly (SeatView | undefined)[] = []
   /** Why the last read of the seats failed. */
   #readError: unknown
   #hasRefusedMembers = false
@@ -105,15 +113,42 @@ export class CoordinatorDriver {
   }
 
   stop(): Promise<void> {
+    this.#silence?.abort()
     return this.elector.stop()
   }
 
   /** A new version of the record is a reason to read it. The elector learns of it by its watch, or by polling. */
   #stepped(): void {
-    const version = this.elector.leader()?.version
-    if (version === this.#seenVersion) return
-    this.#seenVersion = version
+    const record = this.elector.leader()
+    if (record?.version === this.#seenVersion) return
+    this.#seenVersion = record?.version
     this.#host.onGroupChanged()
+    this.#silence?.abort()
+    // Its own record may be shown before it is elected.
+    if (record?.holder === this.#membership.identity) return
+    this.#seatsInSilence = []
+    void this.#watchSilence((this.#silence = new AbortController()).signal)
+  }
+
+  /**
+   * Reads the seats once if the coordinator misses a renewal. It has probably crashed, and so has the member in its
+   * process. The next coordinator has then observed that seat for a part of the lease, so S3 does not cost two leases.
+   */
+  async #watchSilence(signal: AbortSignal): Promise<void> {
+    const { clock, timings } = this.#membership
+    const { renewIntervalMs, retryIntervalMs } = timings
+    // A store without a watch shows a renewal only at the next poll.
+    await pause(clock, renewIntervalMs + 1.5 * retryIntervalMs, signal)
+    if (signal.aborted || this.elector.leader()?.released !== false) return
+    const sentAtMs = clock.monotonicMs()
+    try {
+      const bounds = { timeoutMs: 2 * retryIntervalMs, signal }
+      const records = await readSeats(this.#membership, this.#host.seatsInUse(), bounds)
+      if (signal.aborted) return
+      this.#seatsInSilence = observed([], { sentAtMs, nowMs: clock.monotonicMs(), records })
+    } catch {
+      // Without these reads, a takeover only takes longer.
+    }
   }
 
   #elected({ attempt, term, checkpoint }: LeaseRecord): void {
@@ -131,11 +166,18 @@ export class CoordinatorDriver {
         keepsTerms,
         checkpointLimitBytes,
       },
-      { lineage: attempt, term, assignment: decodeAssignment(checkpoint), nowMs: clock.monotonicMs() },
+      {
+        lineage: attempt,
+        term,
+        assignment: decodeAssignment(checkpoint),
+        seats: this.#seatsInSilence,
+        nowMs: clock.monotonicMs(),
+      },
     )
     if (typeof state === 'string') return this.#host.onFatal(differentSetting(group, state, settings[state]))
     this.#leadership = leadership
     this.#state = state
+    this.#unowned = new UnownedShards()
     this.#hasRefusedMembers = false
     void this.#run(leadership)
   }
@@ -177,12 +219,20 @@ export class CoordinatorDriver {
     try {
       const { state, effects } = coordinatorStep(this.#state, { ...input, nowMs }, tools)
       this.#state = state
+      if (input.type === 'seats' || input.type === 'written') this.#report(state, nowMs)
       for (const effect of effects) this.#perform(leadership, effect)
     } catch (error) {
       // The epochs of the group are exhausted. Nobody can coordinate it from now on.
       if (!isTenureError(error)) throw error
       this.#end()
       this.#host.onFatal(error)
+    }
+  }
+
+  /** Before the first read of the seats, every owner would seem to be gone. */
+  #report(state: CoordinatorState, nowMs: number): void {
+    if (state.seats.length > 0 && this.#reporter.wantsAssignments) {
+      this.#reporter.assigned(this.#unowned.report(state, nowMs))
     }
   }
 

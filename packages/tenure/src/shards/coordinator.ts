@@ -118,13 +118,18 @@ export interface Elected {
   readonly term: number
   /** Undefined if the checkpoint is missing or unreadable. */
   readonly assignment: Assignment | undefined
+  /**
+   * What this process saw of the seats before it was elected. The wait for a version starts when the version is first
+   * seen, so the seat of a crashed coordinator does not cost another lease.
+   */
+  readonly seats: readonly (SeatView | undefined)[]
   readonly nowMs: number
 }
 
 /** Returns the state of a new coordinator, or the setting in which the group differs from this process. */
 export function newCoordinator(
   settings: CoordinatorSettings,
-  { lineage, term, assignment, nowMs }: Elected,
+  { lineage, term, assignment, seats, nowMs }: Elected,
 ): CoordinatorState | keyof ShardSettings {
   const differing = assignment && differingSetting(assignment.settings, settings.shards)
   if (differing) return differing
@@ -142,7 +147,7 @@ export function newCoordinator(
     pending: undefined,
     wroteAtMs: -Infinity,
     readAtMs: nowMs,
-    seats: [],
+    seats,
     waits: [],
     acquires: [],
     acquireCount: 0,
@@ -186,8 +191,8 @@ export function coordinatorStep(
 }
 
 /** Rule 6: the seats to read: those in use and the next two; all of them at first and in a recovery. */
-export function seatsToRead({ seats, confirmed, recovery, settings }: CoordinatorState): number {
-  if (recovery || seats.length === 0) return settings.maxMembers
+export function seatsToRead({ seats, confirmed, lineage, recovery, settings }: CoordinatorState): number {
+  if (recovery || confirmed.lineage !== lineage) return settings.maxMembers
   const shown = seats.findLastIndex((view) => view !== undefined)
   const used = Math.max(shown, ...confirmed.members.map(({ seat }) => seat))
   return Math.min(settings.maxMembers, used + 3)
@@ -362,7 +367,7 @@ function isFreed(state: CoordinatorState, shard: ShardState, number: number): bo
 }
 
 /** The members that can own shards: their seats are held, were renewed within the last lease, and they have not left. */
-function livingMembers({ seats, over, settings }: CoordinatorState, nowMs: number): BalancedMember[] {
+export function livingMembers({ seats, over, settings }: CoordinatorState, nowMs: number): BalancedMember[] {
   const { leaseDurationMs } = settings.shards
   return seats.flatMap((view, seat): BalancedMember[] => {
     if (!view || !isHeld(view) || over.includes(view.attempt)) return []

@@ -1,5 +1,14 @@
 /** Shards: many things, each owned by exactly one process of a fleet. */
-export type { ShardChange, ShardMember, ShardObserver } from './changes.ts'
+export type {
+  AssignmentReport,
+  ShardChange,
+  ShardEvent,
+  ShardMember,
+  ShardObserver,
+  ShardOrigin,
+  UnownedState,
+  WholeShardObserver,
+} from './changes.ts'
 export type { HoldContext } from './key-holds.ts'
 export { NotOwnerError } from './not-owner-error.ts'
 export type { ShardContext, ShardFunction, ShardsOptions } from './options.ts'

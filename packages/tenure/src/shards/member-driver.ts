@@ -161,6 +161,7 @@ export class MemberDriver {
   #seatLost(held: HeldSeat): void {
     if (this.#held !== held) return
     this.#held = undefined
+    this.#reporter.seatEnded()
     const reason: unknown = held.leadership.signal.reason
     // S1: the signals abort now, even if this is called within a step of the rules.
     const running = [...this.#runs.values()].filter((run) => !run.isAborted)
@@ -169,8 +170,9 @@ export class MemberDriver {
     for (const run of running) {
       const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
       run.abort(new NotOwnerError(text, run.shard, undefined, reason))
-      this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
     }
+    // A shard that was revoked before is lost too. Its work may settle later, but the shard is not handed over then.
+    for (const run of this.#runs.values()) this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
     this.#take({ type: 'seat-lost' })
     this.#free()
   }

@@ -1,5 +1,6 @@
 import { processName } from '@tenure/internal/process-name'
 import { isName } from '@tenure/internal/names'
+import { shardsLimit } from '@tenure/internal/shard-assignment'
 import { checkMembers, checkOptions, type OptionNames } from '../common/check-options.ts'
 import { systemClock, type Clock } from '../common/clock.ts'
 import { invalidOption, TenureError } from '../common/errors.ts'
@@ -19,7 +20,7 @@ import { encodeOffer } from '../engine/members/member-record.ts'
 import { defaultMaxMembers } from '../engine/members/seats.ts'
 import type { LeaseStore, Metadata } from '../engine/lease-store.ts'
 import { checkDuration, timingsOf, type Timings } from '../engine/timings.ts'
-import { shardsLimit, type ShardSettings } from './assignment.ts'
+import type { ShardSettings } from './assignment.ts'
 import type { ShardObserver } from './changes.ts'
 import { shardHashName } from './hash.ts'
 
@@ -68,7 +69,7 @@ export interface ShardsOptions extends Pick<
    * Default: 30 s.
    */
   readonly drainTimeoutMs?: number | undefined
-  /** An observer of the coordinator's election that also receives changes of shards. */
+  /** An observer of the coordinator's election that also receives changes of shards, such as `electionMetrics()`. */
   readonly observer?: ShardObserver | undefined
   /** Aborting it stops the shards. */
   readonly signal?: AbortSignal | undefined
@@ -177,14 +178,16 @@ function settingsOf({ shards, names }: ShardsOptions, { leaseDurationMs }: Timin
   return { shards: names.length, names: [...names], hash: shardHashName, leaseDurationMs }
 }
 
+const shardListeners = ['onEvent', 'onCall', 'onShard', 'onAssignment'] as const
+
 function checkShardObserver(observer: unknown): asserts observer is ShardObserver | undefined {
   if (observer === undefined) return
   checkObject('observer', observer)
-  for (const name of ['onEvent', 'onCall', 'onShard']) {
+  for (const name of shardListeners) {
     const listener: unknown = Reflect.get(observer, name)
     if (listener !== undefined && typeof listener !== 'function') {
       throw invalidOption(`observer.${name}`, listener, 'it must be a function')
     }
   }
-  checkMembers('observer', observer, ['onEvent', 'onCall', 'onShard'])
+  checkMembers('observer', observer, shardListeners)
 }

@@ -1,7 +1,7 @@
 /** Who owns which shard, as an observer outside the group sees it. It can be stale, and grants nothing. */
+import { nameOwners } from '@tenure/internal/shard-assignment'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 import type { Member } from '../engine/members/members.ts'
-import type { MemberId } from './assignment.ts'
 import { decodeAssignment } from './codec.ts'
 
 /** One shard in a {@link ShardsOverview}. */
@@ -43,27 +43,5 @@ export interface ShardsOverview {
 export function overviewOf(record: LeaseRecord | undefined, members: readonly Member[]): ShardsOverview | undefined {
   const assignment = record && decodeAssignment(record.checkpoint)
   if (!assignment) return undefined
-  const { settings, epoch, shards } = assignment
-  // The same process under another attempt is another member.
-  const isMember = ({ seat, attempt }: Member, id: MemberId) => seat === id.seat && attempt === id.attempt
-  const identityOf = (id: MemberId) => members.find((member) => isMember(member, id))?.identity
-  const countOf = (member: Member, state: 'owned' | 'revoked') =>
-    shards.filter((shard) => shard.state === state && isMember(member, shard.owner)).length
-  return {
-    coordinator: record.released ? undefined : record.holder,
-    epoch,
-    leaseDurationMs: settings.leaseDurationMs,
-    members: members.map((member) => ({
-      ...member,
-      owned: countOf(member, 'owned'),
-      revoked: countOf(member, 'revoked'),
-    })),
-    shards: shards.map((shard, number) => ({
-      shard: number,
-      name: settings.names?.[number],
-      state: shard.state,
-      owner: 'owner' in shard ? identityOf(shard.owner) : undefined,
-      token: shard.state === 'owned' ? shard.token : undefined,
-    })),
-  }
+  return { coordinator: record.released ? undefined : record.holder, ...nameOwners(assignment, members) }
 }

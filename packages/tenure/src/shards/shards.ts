@@ -90,7 +90,9 @@ class ShardGroup implements Shards {
     this.#membership = membership
     this.group = group
     this.identity = identity
-    this.#reporter = new ShardReporter(group, clock, observer, log)
+    const { namespace } = membership.store
+    const origin = { group, ...(namespace !== undefined && { namespace }), identity }
+    this.#reporter = new ShardReporter(origin, clock, observer, log)
     this.#reader = new GroupReader(membership, this.#reporter, {
       attempt: () => this.#member.attempt,
       onRead: (record, attempt) => this.#read(record, attempt),
@@ -100,7 +102,11 @@ class ShardGroup implements Shards {
       onAssignment: () => this.#started.resolve(),
       hasOthers: () => this.#hasOthers(),
     })
-    const host = { onGroupChanged: () => this.#reader.wake(), onFatal: (error: unknown) => this.#fail(error) }
+    const host = {
+      onGroupChanged: () => this.#reader.wake(),
+      seatsInUse: () => Math.max(0, ...(this.#routing.assignment?.members ?? []).map(({ seat }) => seat + 1)),
+      onFatal: (error: unknown) => this.#fail(error),
+    }
     this.#coordinator = new CoordinatorDriver(membership, this.#reporter, host, log)
     this.#routing = new RoutingTable(
       membership,

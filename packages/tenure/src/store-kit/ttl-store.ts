@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../common/clock.ts'
-import { checkClock, checkMethods } from '../engine/check-values.ts'
-import { checkOptions } from '../common/check-options.ts'
+import { checkClock } from '../engine/check-values.ts'
+import { checkMethods, checkOptions } from '../common/check-options.ts'
 import type {
   AcquireClaim,
   CallOptions,

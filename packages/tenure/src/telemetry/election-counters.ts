@@ -1,7 +1,9 @@
 import type { Sample } from '@tenure/internal/prometheus'
 import type { Clock } from '../common/clock.ts'
 import { isTenureError, lossReasons, type LossReason } from '../common/errors.ts'
-import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../engine/events.ts'
+import type { CallReport, ElectionEvent, Origin } from '../engine/events.ts'
+import type { AssignmentReport, ShardEvent, ShardOrigin, WholeShardObserver } from '../shards/changes.ts'
+import { shardFamilies, ShardMetrics } from './shard-metrics.ts'
 
 /**
  * This many elections are kept even if nothing more is reported about them, so that an election without a leader
@@ -18,8 +20,8 @@ const forgottenMs = 3_600_000
  */
 const keptAttempts = 100
 
-/** Collects metrics of electors, to be exposed in the Prometheus text format or through OpenTelemetry. */
-export class ElectionMetricsCollector implements WholeObserver {
+/** Collects metrics of electors and of shards, to be exposed in the Prometheus text format or through OpenTelemetry. */
+export class ElectionMetricsCollector implements WholeShardObserver {
   readonly #clock: Clock
   readonly #elections = new Map<string, MetricsOfElection>()
 
@@ -35,6 +37,21 @@ export class ElectionMetricsCollector implements WholeObserver {
   onCall(call: CallReport): void {
     const nowMs = this.#clock.monotonicMs()
     this.#figuresOf(call, nowMs).addCall(call, nowMs)
+  }
+
+  onShard(event: ShardEvent): void {
+    const nowMs = this.#clock.monotonicMs()
+    const figures = this.#figuresOf(electionOf(event), nowMs)
+    figures.shards ??= new ShardMetrics()
+    figures.shards.add(event)
+    if (event.type === 'error') figures.addError(event.error)
+  }
+
+  onAssignment(report: AssignmentReport): void {
+    const nowMs = this.#clock.monotonicMs()
+    const figures = this.#figuresOf(electionOf(report), nowMs)
+    figures.shards ??= new ShardMetrics()
+    figures.shards.assign(report, nowMs)
   }
 
   /** The current samples of one metric family for every election. */
@@ -62,6 +79,11 @@ export class ElectionMetricsCollector implements WholeObserver {
   }
 }
 
+/** The election of the coordinator of a group, which has the group's name. */
+export function electionOf({ group, namespace, identity }: ShardOrigin): Origin {
+  return { election: group, ...(namespace !== undefined && { namespace }), identity }
+}
+
 /** The labels that identify an election. */
 export function labelsOf({ election, namespace }: Origin, nameLabel = 'election'): Record<string, string> {
   // The label is not "namespace", because Prometheus uses that name for the namespace of the pod.
@@ -86,6 +108,8 @@ export class MetricsOfElection {
   isEligible: boolean | undefined
   /** Whether this process held a seat after the newest call. Undefined if it takes none. */
   isPresent: boolean | undefined
+  /** Undefined if this process takes no part in shards of this name. */
+  shards: ShardMetrics | undefined
   #held: { readonly term: number; readonly leaseDurationMs: number; readonly untilMs: number } | undefined
   /** When the failed acquire calls were sent. Each of them may still have been granted the lease. */
   #attemptsMs: readonly number[] = []
@@ -104,17 +128,22 @@ export class MetricsOfElection {
 
   add(event: ElectionEvent, nowMs: number): void {
     if ('record' in event) this.term = Math.max(this.term, event.record.term)
-    if (event.type === 'elected') this.grants += 1
+    if (event.type === 'elected') {
+      this.grants += 1
+      this.shards?.forgetAssignment()
+    }
     if (event.type === 'elected' || event.type === 'renewed') this.#hold(event, nowMs)
     if (event.type === 'lost') {
       this.ended[event.reason] += 1
       if (this.#held?.term === event.term) this.#held = undefined
     }
     if (event.type === 'eligibility') this.isEligible = event.eligible
-    if (event.type === 'error' || event.type === 'renew-failed') {
-      const code = isTenureError(event.error) ? event.error.code : 'OTHER'
-      this.errors.set(code, (this.errors.get(code) ?? 0) + 1)
-    }
+    if (event.type === 'error' || event.type === 'renew-failed') this.addError(event.error)
+  }
+
+  addError(error: unknown): void {
+    const code = isTenureError(error) ? error.code : 'OTHER'
+    this.errors.set(code, (this.errors.get(code) ?? 0) + 1)
   }
 
   /** Records a call. The report of a call comes directly after the event with its outcome. */
@@ -215,4 +244,5 @@ export const metricFamilies: readonly MetricFamily[] = [
         { labels: { verb, result }, suffix: '_count', value: count },
       ]),
   },
+  ...shardFamilies,
 ]

@@ -1,6 +1,6 @@
-/** Spans and metrics of electors, through the user's own OpenTelemetry. */
+/** Spans and metrics of electors and of shards, through the user's own OpenTelemetry. */
 import { systemClock, type Clock } from '../common/clock.ts'
-import type { WholeObserver } from '../engine/events.ts'
+import type { WholeShardObserver } from '../shards/changes.ts'
 import { ElectionMetricsCollector, metricFamilies, labelsOf } from './election-counters.ts'
 import { checkClock } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
@@ -34,15 +34,15 @@ interface OpenTelemetryApi {
 const scope = 'tenure'
 
 /**
- * An observer that reports electors to OpenTelemetry: a span for each store call and each term, and the metrics of
- * `electionMetrics()`. It can observe many electors, so create one per process. Without `meterProvider` and
+ * An observer that reports electors and shards to OpenTelemetry: a span for each store call, each term and each owned
+ * shard, and the metrics of `electionMetrics()`. It can observe many electors, so create one per process. Without `meterProvider` and
  * `tracerProvider` it needs `npm install @opentelemetry/api` and an SDK that was started before.
  *
  * @example
  * const telemetry = electionTelemetry()
  * const elector = new Elector({ store, election: 'payments', observer: telemetry })
  */
-export function electionTelemetry(options: TelemetryOptions = {}): WholeObserver {
+export function electionTelemetry(options: TelemetryOptions = {}): WholeShardObserver {
   checkOptions('electionTelemetry()', options, { meterProvider: true, tracerProvider: true, clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
@@ -62,6 +62,11 @@ export function electionTelemetry(options: TelemetryOptions = {}): WholeObserver
       recordCall(durationMs / 1_000, { ...labelsOf(call), verb, result })
       spans.onCall(call)
     },
+    onShard(event) {
+      figures.onShard(event)
+      spans.onShard(event)
+    },
+    onAssignment: (report) => figures.onAssignment(report),
   }
 }
 
@@ -78,6 +83,12 @@ const names: Readonly<Record<string, { readonly name: string; readonly unit: str
   tenure_grants_total: { name: 'tenure.grants', unit: '{term}' },
   tenure_terms_ended_total: { name: 'tenure.terms.ended', unit: '{term}' },
   tenure_errors_total: { name: 'tenure.errors', unit: '{error}' },
+  tenure_shards_owned: { name: 'tenure.shards.owned', unit: '{shard}' },
+  tenure_shard_moves_total: { name: 'tenure.shard.moves', unit: '{shard}' },
+  tenure_shard_losses_total: { name: 'tenure.shard.losses', unit: '{shard}' },
+  tenure_shards: { name: 'tenure.shards', unit: '{shard}' },
+  tenure_shard_unowned_seconds: { name: 'tenure.shard.unowned', unit: 's' },
+  tenure_shard_members: { name: 'tenure.shard.members', unit: '{member}' },
 }
 /** The upper bounds of the histogram's buckets, in seconds. Leases last seconds, and calls should take milliseconds. */
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]

@@ -1,12 +1,12 @@
 import { familyText, prometheusType } from '@tenure/internal/prometheus'
 import { systemClock, type Clock } from '../common/clock.ts'
-import type { WholeObserver } from '../engine/events.ts'
+import type { WholeShardObserver } from '../shards/changes.ts'
 import { ElectionMetricsCollector, metricFamilies } from './election-counters.ts'
 import { checkClock } from '../engine/check-values.ts'
 import { checkOptions } from '../common/check-options.ts'
 
-/** An observer that collects and exposes metrics. */
-export interface ElectionMetrics extends WholeObserver {
+/** An observer of electors and of shards that collects and exposes metrics. */
+export interface ElectionMetrics extends WholeShardObserver {
   /** The value for the `content-type` header. */
   readonly contentType: string
   /** The current metrics in the Prometheus text format. */
@@ -14,7 +14,7 @@ export interface ElectionMetrics extends WholeObserver {
 }
 
 /**
- * Collects metrics of all electors that it observes, and exposes them in the Prometheus text format. Above 1,000
+ * Collects metrics of all electors and shards that it observes, and exposes them in the Prometheus text format. Above 1,000
  * elections, those without any report for an hour are dropped.
  *
  * @example
@@ -32,6 +32,8 @@ export function electionMetrics(options: { readonly clock?: Clock | undefined } 
     contentType: prometheusType,
     onEvent: (event) => figures.onEvent(event),
     onCall: (call) => figures.onCall(call),
+    onShard: (event) => figures.onShard(event),
+    onAssignment: (report) => figures.onAssignment(report),
     text: () =>
       metricFamilies
         .map((family) => familyText(family.name, family.type, family.help, figures.samplesOf(family)))

@@ -1,20 +1,23 @@
 import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../common/clock.ts'
 import { isTenureError } from '../common/errors.ts'
-import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../engine/events.ts'
+import type { CallReport, ElectionEvent, Origin } from '../engine/events.ts'
+import type { ShardEvent } from '../shards/changes.ts'
+import { electionOf } from './election-counters.ts'
 import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type TelemetryTracer } from './api.ts'
 
 /**
  * Spans of electors: one for each store call, one for each term with the events reported during it, and one without a
- * duration for each event outside a term.
+ * duration for each event outside a term. Spans of shards: one for the time in which this process owns a shard.
  *
  * Each span starts its own trace. Otherwise the span that was active when an elector was started would be the parent of
  * everything that the elector does for as long as its process lives.
  */
-export class Spans implements WholeObserver {
+export class Spans {
   readonly #tracer: TelemetryTracer
   readonly #clock: Pick<Clock, 'wallMs'>
   readonly #terms = new Map<string, TelemetrySpan>()
+  readonly #shards = new Map<string, TelemetrySpan>()
   /**
    * The newest error from each elector, until the report of the call that failed with it, which follows immediately.
    */
@@ -59,6 +62,34 @@ export class Spans implements WholeObserver {
       span.setStatus({ code: errorStatus, message: error === undefined ? '' : messageOf(error) })
     }
     span.end(nowMs)
+  }
+
+  onShard(event: ShardEvent): void {
+    const origin = electionOf(event)
+    const nowMs = this.#clock.wallMs()
+    if (event.type === 'error') {
+      const attributes = {
+        ...originOf(origin),
+        'error.type': codeOf(event.error),
+        'error.message': messageOf(event.error),
+      }
+      this.#start('tenure error', spanKinds.internal, nowMs, attributes).end(nowMs)
+    }
+    if (event.type !== 'gained' && event.type !== 'revoked' && event.type !== 'lost') return
+    const { type, shard, name = String(shard), token } = event
+    const key = `${keyOf(origin)} ${shard}`
+    if (type === 'gained') {
+      const attributes = { ...originOf(origin), 'tenure.shard': name, 'tenure.token': token }
+      this.#shards.set(key, this.#start('tenure shard', spanKinds.internal, nowMs, attributes))
+      return
+    }
+    const span = this.#shards.get(key)
+    // The work may run on after the revocation, until the span ends.
+    if (type === 'revoked') span?.addEvent('tenure.revoked', {}, nowMs)
+    if (type !== 'lost') return
+    span?.setAttribute('tenure.reason', event.reason)
+    span?.end(nowMs)
+    this.#shards.delete(key)
   }
 
   #start(name: string, kind: number, startTime: number, attributes: Attributes): TelemetrySpan {

@@ -45,7 +45,13 @@ const coordinatorSettings: CoordinatorSettings = {
 }
 
 function elected({ coordinator }: Rules, found: Assignment | undefined, term = 2): CoordinatorState {
-  const state = coordinator.newCoordinator(coordinatorSettings, { lineage: 'c2', term, assignment: found, nowMs: 0 })
+  const state = coordinator.newCoordinator(coordinatorSettings, {
+    lineage: 'c2',
+    term,
+    assignment: found,
+    seats: [],
+    nowMs: 0,
+  })
   if (typeof state === 'string') throw new Error(`the settings differ in ${state}`)
   return state
 }

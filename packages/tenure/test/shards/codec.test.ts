@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { membersLimit, shardsLimit } from '../../../internal/src/shard-assignment.ts'
 import {
   epochOf,
-  membersLimit,
   namedMembers,
-  shardsLimit,
   type Assignment,
   type OwnershipReport,
   type ShardState,

@@ -27,6 +27,10 @@ export const sampledWalks = [
 export const completeExplorations: readonly ShardExploration[] = [
   { name: 'two processes and any one fault', options: { faults: shardFaults } },
   {
+    name: 'two processes that observe seats before they are elected, and any one fault',
+    options: { faults: shardFaults, observesEarly: true },
+  },
+  {
     name: 'two processes and two faults: a move and deletion of the group',
     options: { budget: 2, faults: ['move', 'delete-group'] },
   },

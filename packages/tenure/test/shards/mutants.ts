@@ -20,6 +20,13 @@ const recovery = 'shards/recovery.ts'
 
 export const shardMutations: readonly ShardMutation[] = [
   {
+    name: 'count the wait for a seat from its first version although it was renewed since',
+    file: seats,
+    find: 'firstSeenAtMs: known?.version === record.version ? known.firstSeenAtMs : nowMs',
+    replace: 'firstSeenAtMs: known ? known.firstSeenAtMs : nowMs',
+    in: { faults: ['crash', 'stall'], observesEarly: true },
+  },
+  {
     name: 'grant a revoked shard that is not free',
     file: coordinator,
     find: "if (shard.state !== 'revoked' || !report) return false",

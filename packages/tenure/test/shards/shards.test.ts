@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { NotOwnerError, type HoldContext } from '../../src/shards/index.ts'
+import { NotOwnerError, type AssignmentReport, type HoldContext } from '../../src/shards/index.ts'
 import { follow } from '../promise-outcome.ts'
 import { leaseMs, ShardFleet, takeoverMs, type ShardProcess } from './shard-fleet.ts'
 
@@ -170,4 +170,68 @@ test('changes yields what this process gains and loses, and ends when it stops',
   await fleet.leave(ada)
   await reading
   expect(seen.filter((type) => type !== 'members')).toEqual(['gained', 'revoked', 'lost'])
+})
+
+test('a shard that was revoked is reported as lost when its process loses its seat before the work has settled', async () => {
+  const { fleet, processes } = await fleetOf(['ada', 'bob'], 6)
+  const [, bob] = processes as [ShardProcess, ShardProcess]
+  bob.settleMs = 4 * leaseMs
+  fleet.join('eve')
+  const typesOf = (type: string) => bob.changes.flatMap((change) => (change.type === type ? [change] : []))
+  await fleet.until(() => typesOf('revoked').length > 0, 3 * leaseMs)
+  bob.isCut = true
+  await fleet.until(() => bob.shards.status().phase === 'joining', 2 * leaseMs)
+  const gained = new Set(typesOf('gained').map((change) => 'shard' in change && change.shard))
+  const lost = typesOf('lost').map((change) => 'shard' in change && change.shard)
+  expect(lost.toSorted()).toEqual([...gained].toSorted())
+  expect(typesOf('lost')).toMatchObject(lost.map(() => ({ group: 'sessions', identity: 'bob', reason: 'seat-lost' })))
+})
+
+test('only the coordinator reports the assignment, with how long orphaned shards have had no owner', async () => {
+  const reports: AssignmentReport[] = []
+  const observer = { onAssignment: (report: AssignmentReport) => void reports.push(report) }
+  const fleet = new ShardFleet('memory', 4)
+  const ada = fleet.join('ada', { observer })
+  await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  const bob = fleet.join('bob', { observer })
+  await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  expect(ada.shards.status().isCoordinator).toBe(true)
+  await fleet.advance(5_000)
+  const none = { revoked: 0, free: 0, unknown: 0, orphaned: 0 }
+  expect(reports.at(-1)).toEqual({
+    group: 'sessions',
+    identity: 'ada',
+    members: 2,
+    owned: 4,
+    unowned: none,
+    longestUnownedMs: none,
+  })
+  fleet.crash(bob)
+  ada.fateOf = (verb, election) => ({ error: verb === 'acquire' && election.includes('.member.') })
+  await fleet.until(() => (reports.at(-1)?.unowned.orphaned ?? 0) > 0, takeoverMs)
+  await fleet.advance(10_000)
+  expect(reports.at(-1)).toMatchObject({ members: 1, owned: 2, unowned: { ...none, orphaned: 2 } })
+  expect(reports.at(-1)?.longestUnownedMs.orphaned).toBeGreaterThanOrEqual(8_000)
+  ada.fateOf = () => ({})
+  await fleet.until(() => fleet.isSettled(), takeoverMs)
+  await fleet.advance(5_000)
+  expect(reports.at(-1)).toMatchObject({ members: 1, owned: 4, unowned: none, longestUnownedMs: none })
+  expect(new Set(reports.map(({ identity }) => identity))).toEqual(new Set(['ada']))
+})
+
+test('a coordinator whose member does not settle its work reports a shard that stays revoked for longer and longer', async () => {
+  const reports: AssignmentReport[] = []
+  const observer = { onAssignment: (report: AssignmentReport) => void reports.push(report) }
+  const fleet = new ShardFleet('memory', 4, { drainTimeoutMs: 60_000, observer })
+  const ada = fleet.join('ada')
+  await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  ada.settleMs = 50_000
+  fleet.join('bob')
+  await fleet.until(() => (reports.at(-1)?.unowned.revoked ?? 0) > 0, 3 * leaseMs)
+  await fleet.advance(30_000)
+  expect(reports.at(-1)?.unowned).toEqual({ revoked: 2, free: 0, unknown: 0, orphaned: 0 })
+  expect(reports.at(-1)?.longestUnownedMs.revoked).toBeGreaterThan(25_000)
+  await fleet.until(() => fleet.isSettled(), 30_000)
+  await fleet.advance(5_000)
+  expect(reports.at(-1)?.longestUnownedMs.revoked).toBe(0)
 })

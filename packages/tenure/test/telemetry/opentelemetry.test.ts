@@ -6,6 +6,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { expect, onTestFinished, test } from 'vitest'
 import { Elector } from '../../src/engine/elector.ts'
 import { rememberOrigin } from '../../src/engine/guard/store-origin.ts'
+import { createShards } from '../../src/shards/index.ts'
 import { electionMetrics } from '../../src/telemetry/metrics.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { errorStatus, spanKinds } from '../../src/telemetry/api.ts'
@@ -52,6 +53,14 @@ function scene(election = 'my-app') {
       telemetry.onCall(call)
       plain.onCall(call)
     },
+    onShard(event: Parameters<typeof telemetry.onShard>[0]) {
+      telemetry.onShard(event)
+      plain.onShard(event)
+    },
+    onAssignment(report: Parameters<typeof telemetry.onAssignment>[0]) {
+      telemetry.onAssignment(report)
+      plain.onAssignment(report)
+    },
   }
   const start = (identity: string, eligible = () => true) => {
     const store = Object.assign(faultyStore(shared, clock), { namespace: 'jobs' })
@@ -69,7 +78,13 @@ function scene(election = 'my-app') {
     elector.start()
     return { elector, store }
   }
-  return { clock, otel, plain, start }
+  const share = (identity: string) => {
+    const store = Object.assign(faultyStore(shared, clock), { namespace: 'jobs' })
+    const shards = createShards({ store, group: 'rooms', names: ['red', 'blue'], identity, clock, observer })
+    void shards.start()
+    return { shards, store }
+  }
+  return { clock, otel, plain, start, share }
 }
 
 /** The values of one metric family, `name{labels} value`, by their labels. */
@@ -84,7 +99,8 @@ function samplesOf(text: string, name: string): Map<string, number> {
 }
 
 test('metrics have the names, labels, and values of electionMetrics() when exported to Prometheus', async () => {
-  const { clock, otel, plain, start } = scene()
+  const { clock, otel, plain, start, share } = scene()
+  const { shards } = share('s')
   let isEligible = false
   const { elector, store } = start('a', () => isEligible)
   await clock.advance(20_000)
@@ -100,11 +116,12 @@ test('metrics have the names, labels, and values of electionMetrics() when expor
   expect(families.length).toBeGreaterThan(5)
   for (const [, name = '', type = ''] of families) {
     // Both a histogram and a summary have sum and count. This exporter omits the unit, which others append to the name.
-    const isTime = type === 'summary'
+    const isSummary = type === 'summary'
+    const isTime = name.endsWith('_seconds')
     const short = isTime ? name.replace(/_seconds$/, '') : name
-    expect(exported).toContain(`# TYPE ${short} ${isTime ? 'histogram' : type}\n`)
+    expect(exported).toContain(`# TYPE ${short} ${isSummary ? 'histogram' : type}\n`)
     expect(exported.includes(`# UNIT ${short} s\n`) || !isTime).toBe(true)
-    for (const suffix of isTime ? ['_sum', '_count'] : ['']) {
+    for (const suffix of isSummary ? ['_sum', '_count'] : ['']) {
       const expected = samplesOf(shown, name + suffix)
       expect(expected.size, name).toBeGreaterThan(0)
       const given = samplesOf(exported, short + suffix)
@@ -112,7 +129,7 @@ test('metrics have the names, labels, and values of electionMetrics() when expor
       for (const [labels, value] of expected) expect(given.get(labels), `${name} ${labels}`).toBeCloseTo(value, 6)
     }
   }
-  await elector.stop()
+  await Promise.all([elector.stop(), shards.stop()])
 })
 
 test('each call is a span with its duration, and a failed call has its error', async () => {
@@ -178,6 +195,39 @@ test('a term is a span from its start to its end with the events in between, and
   const [first] = otel.spans().filter(({ name }) => name === 'tenure new-leader')
   expect(first).toMatchObject({ attributes: { 'tenure.leader': 'a', 'tenure.term': 1 }, duration: [0, 0] })
   await elector.stop()
+})
+
+test('an owned shard is a span from its gain to its loss, with its token and the reason', async () => {
+  const { clock, otel, share } = scene()
+  const first = share('a')
+  await clock.advance(30_000)
+  const spans = () => otel.spans().filter(({ name }) => name === 'tenure shard')
+  expect(spans()).toEqual([])
+  const second = share('b')
+  await clock.advance(40_000)
+  const [moved] = spans()
+  expect(spans()).toHaveLength(1)
+  expect(moved?.attributes).toMatchObject({
+    'tenure.election': 'rooms',
+    'tenure.namespace': 'jobs',
+    'tenure.identity': 'a',
+    'tenure.shard': expect.stringMatching(/^(red|blue)$/) as string,
+    'tenure.token': expect.any(Number) as number,
+    'tenure.reason': 'handed-over',
+  })
+  expect(moved?.events.map(({ name }) => name)).toEqual(['tenure.revoked'])
+  second.store.fault = () => 'request-lost'
+  await clock.advance(60_000)
+  expect(spans().map(({ attributes }) => [attributes['tenure.identity'], attributes['tenure.reason']])).toEqual([
+    ['a', 'handed-over'],
+    ['b', 'seat-lost'],
+  ])
+  const errors = otel.spans().filter(({ name, attributes }) => name === 'tenure error' && 'error.type' in attributes)
+  expect(errors.map(({ attributes }) => attributes['error.type'])).toContain('LEADERSHIP_LOST')
+  second.store.fault = () => undefined
+  const stopped = Promise.all([first.shards.stop(), second.shards.stop()])
+  await clock.advance(60_000)
+  await stopped
 })
 
 test('hostile names are escaped in labels', async () => {

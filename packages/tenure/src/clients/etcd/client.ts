@@ -4,9 +4,8 @@ import { TenureError } from '../../common/errors.ts'
 import { objectOf } from '../http/body.ts'
 import { within } from '@tenure/internal/bound'
 import { Endpoints, type Endpoint } from '../http/endpoints.ts'
-import type { HttpStream } from '../http/http-client.ts'
+import type { CallTimeouts, HttpStream } from '../http/http-client.ts'
 import { provide, provideTls, type Provided, type ProvidedTls } from '../http/provided.ts'
-import type { CallOptions } from '../../engine/lease-store.ts'
 import {
   compacted,
   etcdErrorOf,
@@ -42,7 +41,7 @@ export type HistoryReplacementPolicy = 'refuse' | 'use'
 type EtcdToken = { readonly text: string }
 
 /** A call with a time limit. */
-type BoundedCall = CallOptions & { readonly timeoutMs: number }
+type BoundedCall = CallTimeouts & { readonly timeoutMs: number }
 
 /** The options of {@link EtcdClient}. */
 export interface EtcdClientOptions {
@@ -108,7 +107,7 @@ export class EtcdClient {
    * is then repeated on the next member. In that case, the repeated transaction finds its keys at other revisions and
    * returns the current state.
    */
-  async transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer> {
+  async transact(transaction: Transaction, call: CallTimeouts): Promise<TransactionAnswer> {
     const send = this.#transactions.encode(transaction)
     return this.#reach(call, async (endpoint, bounded) => {
       const { name } = endpoint
@@ -142,7 +141,7 @@ export class EtcdClient {
   }
 
   /** Sends any other request, such as `/v3/maintenance/status`. Returns the answer unchanged. */
-  async ask(path: string, body: object, call: CallOptions): Promise<Record<string, unknown>> {
+  async ask(path: string, body: object, call: CallTimeouts): Promise<Record<string, unknown>> {
     return this.#reach(call, async (endpoint, bounded) => {
       const answer = await endpoint.http.request({ method: 'POST', path, body, ...bounded })
       if (answer.status !== 200) throw errorOf(endpoint.name, answer.status, answer.text)
@@ -160,7 +159,7 @@ export class EtcdClient {
 
   /** Calls `send` with one member after another, with a token if there is a user. */
   async #reach<T>(
-    call: CallOptions,
+    call: CallTimeouts,
     send: (endpoint: Endpoint, bounded: BoundedCall & { readonly headers: Record<string, string> }) => Promise<T>,
   ): Promise<T> {
     return this.#endpoints.ask(call, async (endpoint, share) => {

@@ -1,10 +1,10 @@
 import type { Clock } from '../../common/clock.ts'
 import type { Environment } from '../http/environment.ts'
-import type { CallOptions } from '../../engine/lease-store.ts'
+import type { CallTimeouts } from '../http/http-client.ts'
 import { EtcdClient, type EtcdCredentials } from './client.ts'
-import { GrpcTransactions } from './grpc-transactions.ts'
 import type { Transaction, TransactionAnswer } from './messages.ts'
 import { addressesOf, checkCredentials, prefixOf } from './options.ts'
+import type { TransactionTransport } from './transactions.ts'
 import { etcdAddressOf } from './url.ts'
 
 /** Access to the keys of a cluster. */
@@ -23,7 +23,7 @@ export interface EtcdKeys {
   readonly addresses: readonly URL[]
   readonly credentials: EtcdCredentials
   /** Runs a transaction in one round trip. Rejects if it is unknown whether the transaction was or will be applied. */
-  transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer>
+  transact(transaction: Transaction, call: CallTimeouts): Promise<TransactionAnswer>
   /** Closes idle connections. */
   close(): void
 }
@@ -33,18 +33,22 @@ export const defaultPrefix = 'tenure'
 
 /**
  * Opens the cluster that an `etcd:` or `etcds:` URL names, with credentials from the environment. Undefined if the URL
- * is invalid.
+ * is invalid. `transactions` sends the transactions.
  *
  * @example
- * const keys = openEtcdKeys('etcd://10.0.0.1:2379/tenure', process.env, clock)
+ * const keys = openEtcdKeys('etcd://10.0.0.1:2379/tenure', process.env, clock, new GrpcTransactions(clock))
  */
-export function openEtcdKeys(url: string, environment: Environment, clock: Clock): EtcdKeys | undefined {
+export function openEtcdKeys(
+  url: string,
+  environment: Environment,
+  clock: Clock,
+  transactions: TransactionTransport,
+): EtcdKeys | undefined {
   const address = etcdAddressOf(url, environment)
   if (!address) return undefined
   const { endpoints, prefix = defaultPrefix, ...credentials } = address
   checkCredentials(credentials)
   const addresses = addressesOf(endpoints, credentials)
-  const transactions = new GrpcTransactions(clock)
   const client = new EtcdClient(addresses, credentials, clock, { replaced: 'use', transactions })
   return {
     prefix: prefixOf(prefix),

@@ -1,6 +1,6 @@
-import type { CallOptions } from '../../engine/lease-store.ts'
 import { objectOf } from '../http/body.ts'
 import type { Endpoint } from '../http/endpoints.ts'
+import type { CallTimeouts } from '../http/http-client.ts'
 import { errorOf, understood } from './etcd-error.ts'
 import {
   clusterOf,
@@ -13,7 +13,7 @@ import {
 /** Sends an encoded transaction to a member. Rejects if the outcome is unknown. */
 export type SendTransaction = (
   endpoint: Endpoint,
-  call: CallOptions & { readonly timeoutMs: number; readonly headers: Readonly<Record<string, string>> },
+  call: CallTimeouts & { readonly timeoutMs: number; readonly headers: Readonly<Record<string, string>> },
 ) => Promise<TransactionResponse>
 
 /** How transactions reach etcd. */

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../common/clock.ts'
 import { isTenureError, TenureError } from '../../common/errors.ts'
-import { HttpClient, type HttpCall, type Peer } from './http-client.ts'
+import { HttpClient, type CallTimeouts, type Peer } from './http-client.ts'
 
 /** One of several addresses. */
 export interface Endpoint {
@@ -10,8 +10,7 @@ export interface Endpoint {
   readonly http: HttpClient
 }
 
-type EndpointTimeouts = Pick<HttpCall, 'signal' | 'timeoutMs'>
-interface EndpointDeadline extends EndpointTimeouts {
+interface EndpointDeadline extends CallTimeouts {
   readonly timeoutMs: number
 }
 
@@ -41,7 +40,7 @@ export class Endpoints {
    * apply a request, concurrently or in turn, so it must be safe to repeat.
    */
   async ask<T>(
-    { signal, timeoutMs = defaultTimeoutMs }: EndpointTimeouts,
+    { signal, timeoutMs = defaultTimeoutMs }: CallTimeouts,
     ask: (endpoint: Endpoint, bounds: EndpointDeadline) => Promise<T>,
   ): Promise<T> {
     const [only, ...others] = this.#endpoints

@@ -31,6 +31,9 @@ export interface HttpCall {
   readonly timeoutMs?: number | undefined
 }
 
+/** What ends a call that was not answered: its caller's signal, or its timeout. */
+export type CallTimeouts = Pick<HttpCall, 'signal' | 'timeoutMs'>
+
 /** The beginning of an answer. */
 export interface Head {
   readonly status: number

@@ -5,7 +5,7 @@
 import type { Clock } from '../../common/clock.ts'
 import { isTenureError, TenureError } from '../../common/errors.ts'
 import { isAnswerTooLong } from '../http/body.ts'
-import type { CallOptions } from '../../engine/lease-store.ts'
+import type { CallTimeouts } from '../http/http-client.ts'
 import { isObject } from '@tenure/internal/objects'
 import { ApiError, type ApiAnswer } from './api-error.ts'
 import type { ApiWatch, KubernetesClient } from './client.ts'
@@ -123,7 +123,7 @@ const pageLimit = 100
 const mostListings = 3
 
 /** The collection to list, and how to report a refusal. */
-interface ResourceList extends CallOptions {
+interface ResourceList extends CallTimeouts {
   /** The collection's path. */
   readonly path: string
   /** Returns the error if the API server does not answer with a list. */

@@ -58,6 +58,7 @@ function setupOf({ faults, ...options }: ShardOptions): ShardSetup {
     seats: processes,
     keepsTerms: true,
     leaseTicks: 2,
+    observesEarly: false,
     budget: 1,
     ...options,
     faults: new Set(faults),

@@ -15,7 +15,7 @@ import {
   type MemberInput,
   type MemberState,
 } from '../../../src/shards/shard-member.ts'
-import type { SeatRecord } from '../../../src/shards/seats.ts'
+import type { SeatRecord, SeatView } from '../../../src/shards/seats.ts'
 import { claimFor } from './store.ts'
 import {
   believes,
@@ -23,6 +23,7 @@ import {
   type ModelAnswer,
   type ModelCall,
   type ModelCoordinator,
+  type ModelElection,
   type ModelProcess,
   type ModelRecord,
   type ShardScene,
@@ -139,7 +140,8 @@ export function taken(
     if (!answer?.ok || answer.record === 0 || ticks >= setup.leaseTicks || process.coordinator !== 0) return process
     const { attempt, term, version, checkpoint } = answer.record
     const assignment = checkpoint === 0 ? undefined : (checkpoint as Assignment)
-    const state = newCoordinator(coordinatorSettings(setup), { lineage: attempt, term, assignment, nowMs: 0 })
+    const seats = setup.observesEarly ? scene.seats.map((seat) => bestView(seat, setup)) : []
+    const state = newCoordinator(coordinatorSettings(setup), { lineage: attempt, term, assignment, seats, nowMs: 0 })
     if (typeof state === 'string') throw new Error(`the settings differ in ${state}`)
     return {
       ...process,
@@ -254,6 +256,11 @@ function coordinates(
       : undefined
   // Without an answer the driver gives up, and the next read of the seats shows the outcome.
   return coordinatorTakes(scene, rest, { type: 'seat-answer', attempt: call.attempt, granted, nowMs: 0 }, setup)
+}
+
+/** Returns what the best observer has seen of a seat: each version from the moment at which it was written. */
+function bestView({ record, ageTicks }: ModelElection, setup: ShardSetup): SeatView | undefined {
+  return record && { ...seatRecord(record, setup), firstSeenAtMs: -ageTicks, presentSinceMs: -setup.leaseTicks }
 }
 
 function seatRecord(

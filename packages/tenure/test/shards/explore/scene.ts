@@ -24,6 +24,8 @@ export interface ShardSetup {
   readonly seats: number
   readonly keepsTerms: boolean
   readonly leaseTicks: number
+  /** Whether a process has observed the seats before it is elected, each version from the moment it was written. */
+  readonly observesEarly: boolean
   readonly budget: number
   readonly faults: ReadonlySet<ShardFault>
 }

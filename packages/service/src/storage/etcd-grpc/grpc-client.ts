@@ -1,11 +1,8 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import { Bound } from '@tenure/internal/bound'
 import { messageOf } from '@tenure/internal/message'
-import type { Clock } from '../../common/clock.ts'
-import { TenureError } from '../../common/errors.ts'
-import { AnswerTooLong, longestBytes } from './body.ts'
-import type { Credentials } from './credentials.ts'
-import type { HttpCall, Peer } from './http-client.ts'
+import { TenureError, type Clock } from 'tenure'
+import { AnswerTooLong, longestBytes, type Credentials, type HttpCall, type Peer } from 'tenure/internal/etcd'
 
 /** One call of a gRPC method with one request and one response. */
 export interface GrpcCall extends Pick<HttpCall, 'headers' | 'signal'> {
@@ -97,7 +94,7 @@ export class GrpcClient {
     if (current && current.tls === key && !current.session.closed && !current.session.destroyed) return current
     this.close()
     const { base } = this.#peer
-    // Loaded here, because every program that imports the library would otherwise load HTTP/2.
+    // Loaded here, because a service on another storage does not need HTTP/2.
     const { connect } = process.getBuiltinModule('node:http2')
     const session = connect(base.origin, {
       ...(base.protocol === 'https:' && definedIn(tls)),

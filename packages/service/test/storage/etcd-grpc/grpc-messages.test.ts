@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { decodeTxnResponse, encodeTxnRequest } from '../../../src/clients/etcd/grpc-messages.ts'
-import type { Transaction } from '../../../src/clients/etcd/messages.ts'
-import { ProtobufWriter } from '../../../src/clients/etcd/protobuf.ts'
-import { MalformedResponse } from '../../../src/clients/http/body.ts'
+import { decodeTxnResponse, encodeTxnRequest } from '../../../src/storage/etcd-grpc/grpc-messages.ts'
+import { ProtobufWriter } from '../../../src/storage/etcd-grpc/protobuf.ts'
+import { MalformedResponse, type Transaction } from 'tenure/internal/etcd'
 
 const nothing: Transaction = { compare: [], success: [], failure: [] }
 const hexOf = (transaction: Partial<Transaction>) => encodeTxnRequest({ ...nothing, ...transaction }).toString('hex')

@@ -2,8 +2,15 @@
  * `TxnRequest` and `TxnResponse` of etcd's rpc.proto, in the format of etcd's gRPC API. The numbers of their fields are
  * part of that API.
  */
-import { MalformedResponse } from '../http/body.ts'
-import type { Comparison, KeyRange, KeyValue, Operation, Transaction, TransactionResponse } from './messages.ts'
+import {
+  MalformedResponse,
+  type Comparison,
+  type KeyRange,
+  type KeyValue,
+  type Operation,
+  type Transaction,
+  type TransactionResponse,
+} from 'tenure/internal/etcd'
 import { ProtobufReader, ProtobufWriter } from './protobuf.ts'
 
 /** What a comparison is about. Its result is left out: the default is EQUAL. */

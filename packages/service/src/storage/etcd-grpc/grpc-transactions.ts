@@ -1,10 +1,14 @@
-import type { Clock } from '../../common/clock.ts'
-import type { Endpoint } from '../http/endpoints.ts'
-import { GrpcClient } from '../http/grpc-client.ts'
-import { etcdErrorOf, understood } from './etcd-error.ts'
+import type { Clock } from 'tenure'
+import {
+  etcdErrorOf,
+  understood,
+  type Endpoint,
+  type SendTransaction,
+  type Transaction,
+  type TransactionTransport,
+} from 'tenure/internal/etcd'
+import { GrpcClient } from './grpc-client.ts'
 import { decodeTxnResponse, encodeTxnRequest } from './grpc-messages.ts'
-import type { Transaction } from './messages.ts'
-import type { SendTransaction, TransactionTransport } from './transactions.ts'
 
 /**
  * Sends transactions through etcd's gRPC API. For a transaction with many keys, etcd needs about half of the processor

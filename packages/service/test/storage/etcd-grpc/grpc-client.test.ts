@@ -4,8 +4,8 @@ import { createServer, type Http2Session, type ServerHttp2Stream } from 'node:ht
 import type { AddressInfo, Server } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { fakeClock } from '../../../../testing/src/index.ts'
-import type { Credentials } from '../../../src/clients/http/credentials.ts'
-import { GrpcClient } from '../../../src/clients/http/grpc-client.ts'
+import type { Credentials } from 'tenure/internal/etcd'
+import { GrpcClient } from '../../../src/storage/etcd-grpc/grpc-client.ts'
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 

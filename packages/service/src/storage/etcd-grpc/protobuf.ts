@@ -1,5 +1,5 @@
 /** Reads and writes messages in the format of Protocol Buffers, as far as etcd's transactions need it. */
-import { MalformedResponse } from '../http/body.ts'
+import { MalformedResponse } from 'tenure/internal/etcd'
 
 /** The wire types of fields. */
 const wire = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
