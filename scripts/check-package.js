@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// The packed library takes 228 KB: 180 KB of programs, 40 KB of declarations with their comments, and the README and
-// the license. Only shorter names of functions and fields would make it smaller than 200 KB, and stack traces show those.
+// The packed library is 228 KB: 180 KB of programs, 40 KB of declarations with comments, the README, and the license.
+// To get below 200 KB, the names of functions and fields would have to be shortened, and stack traces show those names.
 const maxPackedBytes = 232_000
 // The private package and the page are bundled into each package. Nobody can install them.
 const internal = /@tenure\/(?:internal|page)\b/

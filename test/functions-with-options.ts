@@ -13,8 +13,8 @@ export interface OptionTaker {
 }
 
 /**
- * Returns the declarations of each entry point of a package, except the internal ones of the library, which have no
- * separate declarations.
+ * Returns the declarations of each entry point of a package, except the internal ones of the library, whose declarations
+ * are not published.
  */
 export function entryPoints(folder: string): { readonly entry: string; readonly file: string }[] {
   const manifest: { name: string; exports: Record<string, string | { types: string }> } = JSON.parse(
