@@ -26,6 +26,9 @@ const unwatched = unguarded.filter((kind) => !kind.startsWith('watch-'))
  */
 const preferring = { priorities: /** @type {const} */ (['lowest', 'low']) }
 
+/** The first elector sees a newer generation, which counts as one more wait. */
+const outdated = { ...preferring, newerGeneration: true }
+
 /** @type {readonly Exploration[]} */
 export const explorations = [
   { name: 'two electors that poll', by: 'npm test', options: { ...coarse, ...poll, faults: unwatched } },
@@ -127,7 +130,7 @@ export const explorations = [
       electors: 1,
       priorities: ['lowest'],
       faults: ['step-down', 'hand-over', 'ineligible', 'no-progress'],
-      leaderWithinTicks: 7,
+      leaderWithinTicks: 8,
     },
   },
   {
@@ -139,6 +142,34 @@ export const explorations = [
     name: 'electors whose work makes no progress, and that poll',
     by: 'npm run test:all',
     options: { ...coarse, ...poll, faults: ['no-progress'], leaderWithinTicks: 13 },
+  },
+  {
+    name: 'one elector of an older generation',
+    by: 'npm test',
+    options: {
+      ...coarse,
+      ...outdated,
+      electors: 1,
+      faults: ['crash', 'step-down', 'hand-over'],
+      leaderWithinTicks: 10,
+    },
+  },
+  {
+    name: 'one elector of an older generation, and that polls',
+    by: 'npm test',
+    options: {
+      ...coarse,
+      ...poll,
+      ...outdated,
+      electors: 1,
+      faults: ['crash', 'step-down', 'hand-over'],
+      leaderWithinTicks: 13,
+    },
+  },
+  {
+    name: 'two electors, one of an older generation',
+    by: 'npm run test:all',
+    options: { ...coarse, ...outdated, faults: ['crash', 'hand-over'], leaderWithinTicks: 9 },
   },
   {
     name: 'two electors that watch, in finer time',
@@ -185,7 +216,8 @@ export const explorations = [
  */
 export function rowOf({ name, by, options }, { complete, states, transitions, counts }) {
   const { electors = 2, budget = 1, watch = true, expiry = 'observed', leaseTicks = 12, faults = [] } = options
-  const { delayTicks, rates, jitter, releaseOnCrash, readsFirst, priorities, leaderWithinTicks } = options
+  const { delayTicks, rates, jitter, releaseOnCrash, readsFirst, priorities, newerGeneration, leaderWithinTicks } =
+    options
   const how = [
     `${electors} electors`,
     watch ? 'watch' : 'poll',
@@ -197,6 +229,7 @@ export function rowOf({ name, by, options }, { complete, states, transitions, co
     ...(rates ? [`rates ${rates.join(', ')}`] : []),
     ...(jitter ? [`jitter ${jitter.join(', ')}`] : []),
     ...(priorities ? [`priorities ${priorities.join(', ')}`] : []),
+    ...(newerGeneration ? ['a newer generation'] : []),
     ...(leaderWithinTicks ? [`a leader within ${leaderWithinTicks} ticks`] : []),
   ]
   const kinds = faults.length >= unwatched.length ? 'any kind' : faults.join(', ')

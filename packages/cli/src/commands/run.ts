@@ -5,8 +5,8 @@ import { runSettings } from '../run/settings.ts'
 /** `tenure run`: runs any program under an election. */
 export function runCommand(): Command {
   const command = new Command('run')
-    .description('Run a command only while this machine leads an election.')
-    .usage('<election> --store <url> [options] -- <command...>')
+    .description('Run a command only while this machine leads an election, or once for each shard that it owns.')
+    .usage('(<election> | --shards <group:n>) --store <url> [options] -- <command...>')
     .argument('[election]', 'the name of the election, the same on all machines that compete')
     .argument('[command...]', 'the program and its arguments, after --')
   addFlags(command, runSettings)
@@ -23,6 +23,7 @@ Examples:
   tenure run queue --store postgres://app@db.example.com/app -- node consumer.js
   tenure run migrate-v42 --store etcd://10.0.0.1:2379 --once -- npm run migrate
   tenure run report --store redis://10.0.0.1:6379 --every '0 3 * * *' --timezone Europe/Zurich -- ./report.sh
+  tenure run --shards imports:64 --store postgres://app@db.example.com/app -- ./import.sh
 
 The command gets TENURE_TERM, TENURE_ELECTION, TENURE_IDENTITY and TENURE_FENCE_FILE, a JSON file that is rewritten at
 each renewal; with --every also TENURE_SCHEDULED_AT, and with --progress-file also TENURE_PROGRESS_FILE. It does not
@@ -37,7 +38,14 @@ Every option can also be set in the environment: --ttl is TENURE_TTL.
 
 Not covered: tenure and its supervisor both stopped or killed at the same time; processes that start their own session
 or change their user (a container or a systemd unit contains those); a machine whose clocks were all paused. Protect
-the resources that the command writes to by checking TENURE_TERM.
+the resources that the command writes to by checking TENURE_TERM, or TENURE_TOKEN of a shard.
+
+With --shards, all machines that name the same group share its shards, and each shard has one owner. The command runs
+once for each shard that this machine owns, with TENURE_SHARD (from 0) and TENURE_TOKEN, the fencing token of the shard,
+instead of TENURE_TERM. It has no standard input. When a shard moves to another machine, its command gets SIGTERM, and
+SIGKILL after --drain-timeout. The shard is handed over only when no process of that command is left. On SIGTERM, tenure
+hands all shards over, and exits with 0 within about --drain-timeout. A command that exits is restarted, and its shard
+stays. If the command cannot be started, tenure leaves the group and exits.
 
 With --every, a scheduled time runs at most once in the fleet, even if that run fails. Times are read from this
 machine's clock. A machine whose clock is far ahead runs early, and the fleet then waits until the other clocks reach

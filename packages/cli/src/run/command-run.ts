@@ -31,6 +31,8 @@ const tickMs = 250
 export class CommandRun {
   /** Settles when no process of the run is left, and never before. */
   readonly ended: Promise<RunEnd>
+  /** Settles when the supervisor has started the command or refused to, or is dead. */
+  readonly answered: Promise<void>
   /** Whether the command was asked to end, so that it did not exit on its own. */
   wasAskedToEnd = false
   readonly #supervisor: SupervisorProcess
@@ -50,6 +52,7 @@ export class CommandRun {
   #refused = false
   #cancel: () => void = () => {}
   #settle: (end: RunEnd) => void = () => {}
+  #noteAnswer: () => void = () => {}
 
   constructor(
     supervisor: SupervisorProcess,
@@ -66,6 +69,7 @@ export class CommandRun {
     this.#graceMs = graceMs
     this.#tell = tell
     this.ended = new Promise((resolve) => (this.#settle = resolve))
+    this.answered = new Promise((resolve) => (this.#noteAnswer = resolve))
     this.#forget = supervisor.listen((answer) => this.#take(answer))
     void supervisor.exited.then(() => this.#onSupervisorDeath())
     const { command, args, environment, stdin } = work
@@ -111,6 +115,7 @@ export class CommandRun {
 
   #take(answer: SupervisorAnswer): void {
     if (!('run' in answer) || answer.run !== this.#id) return
+    this.#noteAnswer()
     if (answer.type === 'started') this.#begin(answer.session)
     else if (answer.type === 'told') {
       this.wasAskedToEnd = true
@@ -178,6 +183,7 @@ export class CommandRun {
 
   /** Ends any processes that the supervisor has started. The supervisor is dead, so it starts no more. */
   #onSupervisorDeath(): void {
+    this.#noteAnswer()
     if (this.#end) return
     this.#end = { type: 'unknown' }
     this.#cancel()
@@ -192,7 +198,7 @@ export class CommandRun {
   #search(until: Moment, known: readonly CommandSession[]): void {
     // The last answer from the supervisor was read only now.
     if (this.#enforcer || this.#isGone) return
-    const { sessions, isComplete } = findMarkedSessions(this.#work.marker, this.#supervisor.mark)
+    const { sessions, isComplete } = findMarkedSessions((entry) => entry === this.#work.marker, this.#supervisor.mark)
     const isNew = ({ id, startedAt }: CommandSession) =>
       !known.some((each) => each.id === id && each.startedAt === startedAt)
     const all = [...known, ...sessions.filter(isNew)]

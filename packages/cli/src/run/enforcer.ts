@@ -1,6 +1,6 @@
 import { addMs, now, setTimer, untilMs, type Moment } from '../shared/clock.ts'
 import type { Deadlines } from './protocol.ts'
-import { continueStopped, isGone, signalSession, type CommandSession } from './session.ts'
+import { continueStopped, forgetLists, isGone, signalSession, type CommandSession } from './session.ts'
 
 /** How often to compare with the clock that counts sleep. Timers do not count sleep. */
 const tickMs = 250
@@ -44,6 +44,7 @@ export class Enforcer {
   constructor(options: EnforcerOptions) {
     this.#options = options
     this.#deadlines = options.deadlines
+    forgetLists()
     this.#arm()
   }
 

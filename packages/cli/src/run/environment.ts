@@ -17,6 +17,36 @@ export function leaseVariables({ term, election, identity }: Leadership, fencePa
 }
 
 /**
+ * Returns the variables that describe a shard to its command. They replace those of an outer `tenure run`. A command that
+ * is also tenure does not share these shards again, nor listen on the same address.
+ */
+export function shardVariables({
+  election,
+  identity,
+  shard,
+  token,
+  fencePath,
+}: {
+  readonly election: string
+  readonly identity: string
+  readonly shard: number
+  readonly token: number
+  readonly fencePath: string
+}): CommandEnvironment {
+  return {
+    TENURE_SHARD: String(shard),
+    TENURE_TOKEN: String(token),
+    TENURE_ELECTION: election,
+    TENURE_IDENTITY: identity,
+    TENURE_FENCE_FILE: fencePath,
+    TENURE_TERM: undefined,
+    TENURE_SHARDS: undefined,
+    TENURE_MAX_MEMBERS: undefined,
+    TENURE_METRICS: undefined,
+  }
+}
+
+/**
  * Returns the environment without the credentials of the store. Programs log their environment, and their child processes
  * inherit it.
  */

@@ -1,4 +1,3 @@
-import { dirname } from 'node:path'
 import { messageOf } from '@tenure/internal/message'
 import type { Leadership, LeadershipLostError } from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
@@ -6,7 +5,7 @@ import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { now, setTimer } from '../shared/clock.ts'
 import type { CommandRun } from './command-run.ts'
 import { isInForeground, leaseVariables, withoutSecrets } from './environment.ts'
-import { FenceFile, fenceMarker } from './fence-file.ts'
+import { FenceFile, FenceFolder, type FencedLease } from './fence-file.ts'
 import type { Reporter } from './reporter.ts'
 import type { Plan } from './plan.ts'
 import { endText, hasSucceeded, type RunEnd } from './run-end.ts'
@@ -30,6 +29,7 @@ export class Executor {
   readonly #reporter: Reporter
   readonly #supervision: Supervision
   readonly #stop: StopRequest
+  readonly #fences: FenceFolder
   readonly #fence: FenceFile
   #run: CommandRun | undefined
 
@@ -38,7 +38,8 @@ export class Executor {
     this.#reporter = reporter
     this.#supervision = supervision
     this.#stop = stop
-    this.#fence = new FenceFile((path, lost) => this.#moveFence(path, lost))
+    this.#fences = new FenceFolder((path, lost) => this.#moveFence(path, lost))
+    this.#fence = new FenceFile(this.#fences)
   }
 
   /** The run in progress. */
@@ -51,10 +52,10 @@ export class Executor {
    */
   async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
     const { command, args, timings, passesSecrets } = this.#plan
-    await this.#fence.update(leadership).catch((error: unknown) => {
+    await this.#fence.update(fencedLease(leadership)).catch((error: unknown) => {
       throw new CommandError(fenceTrouble(error), exitCodes.failed)
     })
-    const { path: fencePath } = this.#fence
+    const { path: fencePath, marker } = this.#fence
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stop.signal) return undefined
     // If the command is also tenure, it must not listen on the same address.
@@ -63,11 +64,11 @@ export class Executor {
     const { progressFile } = this.#plan.preference
     const progress = progressFile === undefined ? {} : { TENURE_PROGRESS_FILE: progressFile }
     const environment = { ...own, ...leaseVariables(leadership, fencePath), ...progress, ...more }
-    const marker = fenceMarker(dirname(fencePath))
     const stdin = isInForeground() ? 'inherit' : 'ignore'
     const startedAtMs = now().machineMs
     const work = { command, args, environment, stdin, marker } as const
-    const run = await this.#supervision.start(work, deadlinesOf(leadership, timings), timings.graceMs)
+    const run = await this.#supervision.start(work, () => deadlinesOf(leadership, timings), timings.graceMs)
+    if (!run) return undefined
     this.#run = run
     let isAborted = false
     const onAbort = () => {
@@ -96,11 +97,13 @@ export class Executor {
   extend(leadership: Leadership): void {
     if (!this.#run) return
     this.#run.extend(deadlinesOf(leadership, this.#plan.timings))
-    this.#fence.update(leadership).catch((error: unknown) => this.#reporter.fileFailed(fenceTrouble(error)))
+    this.#fence
+      .update(fencedLease(leadership))
+      .catch((error: unknown) => this.#reporter.fileFailed(fenceTrouble(error)))
   }
 
   removeFence(): void {
-    this.#fence.remove()
+    this.#fences.remove()
   }
 
   /**
@@ -139,10 +142,7 @@ export class Executor {
   #moveFence(path: string, lost: string | undefined): void {
     this.#supervision.keep(path)
     if (lost === undefined || !this.#run) return
-    const text = `The folder ${lost}, which holds TENURE_FENCE_FILE, was removed or replaced.`
-    this.#reporter.fileFailed(
-      `${text} Do not trust a file at that path: it does not come from tenure. The next run gets a new folder.`,
-    )
+    this.#reporter.fileFailed(lostFolder(lost))
   }
 }
 
@@ -156,6 +156,17 @@ function lossOf(leadership: Leadership): string | undefined {
   }
 }
 
-function fenceTrouble(error: unknown): string {
+function fencedLease(leadership: Leadership): FencedLease {
+  const { election, identity, term } = leadership
+  return { names: { election, identity, term }, leftMs: () => leadership.drainMs() }
+}
+
+/** The message about a folder of fence files that is gone. */
+export function lostFolder(path: string): string {
+  const text = `The folder ${path}, which holds TENURE_FENCE_FILE, was removed or replaced.`
+  return `${text} Do not trust a file at that path: it does not come from tenure. The next run gets a new folder.`
+}
+
+export function fenceTrouble(error: unknown): string {
   return `Cannot write TENURE_FENCE_FILE: ${messageOf(error)}`
 }

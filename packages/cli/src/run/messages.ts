@@ -1,5 +1,12 @@
 import { write } from 'node:fs'
-import { printable } from '../shared/output.ts'
+import { wallMs } from '../shared/clock.ts'
+import { jsonText, printable } from '../shared/output.ts'
+
+/** What a message is about, for programs that read JSON. */
+export interface MessageFields {
+  readonly type: 'message' | 'gained' | 'revoked' | 'lost' | 'exited'
+  readonly [field: string]: string | number | null
+}
 
 /**
  * Writes lines to standard error in order, without blocking. It does not use `process.stderr`, which would make the
@@ -7,14 +14,26 @@ import { printable } from '../shared/output.ts'
  * then delay the renewal of the lease.
  */
 export class Messages {
+  readonly #isJson: boolean
   #lines: string[] = []
   #isWriting = false
   #idle: (() => void)[] = []
 
-  readonly tell = (text: string): void => {
+  /** `isJson`: write each message as a JSON object, with its fields. */
+  constructor({ isJson = false }: { readonly isJson?: boolean } = {}) {
+    this.#isJson = isJson
+  }
+
+  readonly tell = (text: string, fields: MessageFields = { type: 'message' }): void => {
     // If the reader stalls, keep the first lines and drop the rest.
-    if (this.#lines.length < 1_000) this.#lines.push(...text.split('\n').map((line) => `tenure: ${printable(line)}\n`))
+    if (this.#lines.length < 1_000) this.#lines.push(...this.#linesOf(text, fields))
     this.#next()
+  }
+
+  #linesOf(text: string, fields: MessageFields): string[] {
+    if (!this.#isJson) return text.split('\n').map((line) => `tenure: ${printable(line)}\n`)
+    const time = new Date(wallMs()).toISOString()
+    return [`${jsonText({ time, ...fields, message: text })}\n`]
   }
 
   /** Resolves when everything has been written. */

@@ -10,24 +10,21 @@ import { nodeFromToken, openChosenStore, storeEnvironment } from '../shared/stor
 import type { Mode } from './runner.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
 import type { RunPreference } from './preference.ts'
+import type { RestartRules } from './restart.ts'
 import type { RunSettings } from './settings.ts'
+import type { ShardGroup } from './shard-settings.ts'
 import type { Supervision } from './supervision.ts'
 import { divideLease, type RunTimings } from './timings.ts'
 
-/** The task that `tenure run` was asked to perform. */
-export interface Plan {
-  readonly election: string
+/** What `tenure run` was asked for, under an election or for shards. */
+export interface CommandPlan {
   readonly identity: string | undefined
-  /** Visible to other candidates while this one leads. */
+  /** Visible to other candidates while this one leads, or owns shards. */
   readonly metadata: Metadata | undefined
   readonly command: string
   readonly args: readonly string[]
-  readonly mode: Mode
   readonly timings: RunTimings
-  readonly preference: RunPreference
   readonly drainTimeoutMs: number
-  /** The time limit of a run. Undefined if there is none. */
-  readonly maxRuntimeMs: number | undefined
   readonly storeTimeoutMs: number
   /** Whether the command gets the credentials of the store. */
   readonly passesSecrets: boolean
@@ -38,22 +35,50 @@ export interface Plan {
   showMetrics(metrics: ElectionMetrics): Promise<RunningServer | undefined>
 }
 
-/** Builds the plan. Rejects settings that cannot work before anything is started or connected. */
+/** A plan for an election. */
+export interface Plan extends CommandPlan {
+  readonly election: string
+  readonly mode: Mode
+  readonly preference: RunPreference
+  /** The time limit of a run. Undefined if there is none. */
+  readonly maxRuntimeMs: number | undefined
+}
+
+/** A plan for shards. */
+export interface ShardPlan extends CommandPlan, ShardGroup {
+  /** Undefined for the library's default. */
+  readonly maxMembers: number | undefined
+  readonly rules: RestartRules
+}
+
+/** Builds the plan for an election. Rejects settings that cannot work before anything is started or connected. */
 export function planOf(election: string, words: readonly string[], settings: RunSettings): Plan {
+  return {
+    ...commandPlanOf(words, settings),
+    election,
+    mode: modeOf(settings),
+    preference: preferenceOf(settings),
+    maxRuntimeMs: hasTimeLimit(settings) ? settings.maxRuntime : undefined,
+  }
+}
+
+/** Builds the plan for shards, in the same way. */
+export function shardPlanOf(group: ShardGroup, words: readonly string[], settings: RunSettings): ShardPlan {
+  const { maxMembers, restart = 'always', restartDelay: firstDelayMs } = settings
+  return { ...commandPlanOf(words, settings), ...group, maxMembers, rules: { policy: restart, firstDelayMs } }
+}
+
+function commandPlanOf(words: readonly string[], settings: RunSettings): CommandPlan {
   if (process.platform === 'win32')
     throw usageError(['tenure run does not work on Windows, which has no process groups.'])
   const [command = '', ...args] = words
   return {
-    election,
     identity: settings.identity ?? nodeFromToken(settings.store, settings),
     metadata: settings.metadata,
     command,
     args,
     timings: divideLease(settings.ttl, settings.grace),
-    preference: preferenceOf(settings),
-    mode: modeOf(settings),
     drainTimeoutMs: settings.drainTimeout,
-    maxRuntimeMs: hasTimeLimit(settings) ? settings.maxRuntime : undefined,
     storeTimeoutMs: settings.storeTimeout,
     passesSecrets: settings.passSecrets,
     isQuiet: settings.quiet,
@@ -88,8 +113,14 @@ async function openRunStore(settings: RunSettings, supervision: Supervision): Pr
   })
   const { store: url = '' } = settings
   if (canBeGuarded(url, store)) supervision.guard(url, storeEnvironment(settings))
+  if (store.terms) return store
+  if (settings.shards) {
+    throw usageError([
+      'This store keeps no record between leaders, so it cannot record who owns which shard. Use another store for --shards.',
+    ])
+  }
   const keepsRuns = settings.every !== undefined || settings.atMostOncePer !== undefined
-  if (store.terms || !keepsRuns) return store
+  if (!keepsRuns) return store
   throw usageError([
     'This store keeps no record between leaders, so it cannot record runs. Use another store for --every and --at-most-once-per.',
   ])

@@ -1,4 +1,14 @@
-import { closeSync, constants, existsSync, fstatSync, mkdtempSync, openSync, rmdirSync, unlinkSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  unlinkSync,
+} from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,13 +64,16 @@ export class PrivateFolder {
     }
   }
 
-  /** Removes these files and the folder, if it is still ours. Never removes anything else. */
-  remove(names: readonly string[]): void {
+  /** Removes the files with such names and the folder, if it is still ours. Never removes anything else. */
+  remove(isOurs: (name: string) => boolean): void {
     const folder = this.#enter()
     if (!folder) return
     try {
-      for (const name of names.flatMap((each) => [each, `${each}.new`]))
-        attempt(() => unlinkSync(join(folder.place, name)))
+      for (const name of readdirSync(folder.place)) {
+        if (isOurs(name.replace(/\.new$/, ''))) attempt(() => unlinkSync(join(folder.place, name)))
+      }
+    } catch {
+      // The folder has been removed at this moment.
     } finally {
       closeSync(folder.fd)
     }

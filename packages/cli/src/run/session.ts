@@ -20,6 +20,20 @@ interface FoundProcess {
   readonly isComplete: boolean
 }
 
+/** All processes of the machine. */
+interface ProcessList extends FoundProcess {
+  /** The processes that had ended when the list was taken. */
+  readonly ended: readonly ProcessEntry[]
+}
+
+/**
+ * The lists of this turn of the event loop, shared by all sessions: a list for each of 100 commands would delay the
+ * signals to the last of them by seconds. An older list is safe for both of its uses. A session that it shows as gone
+ * stays gone, because only its own processes can add to it. A process that it misses gets the next, repeated signal. But
+ * a list from before a session began would show it as gone, so `forgetLists` is called whenever a session becomes known.
+ */
+let lists: (ProcessList | undefined)[] = []
+
 /** Whether processes can be listed. That requires Linux and a /proc of our own PID namespace. */
 const canList = canSeeProcesses()
 
@@ -28,8 +42,14 @@ const maxScanRounds = 5
 
 /** Returns the session of a process that was just started as its leader. */
 export function sessionOf(id: number): CommandSession {
+  forgetLists()
   const first = readProcess(id)
   return { id, startedAt: first === 'unknown' ? undefined : first?.startedAt }
+}
+
+/** Makes the next call about any session list the processes again. Call it when this process has learned of a session. */
+export function forgetLists(): void {
+  lists = []
 }
 
 /** Sends a signal to every process of a session. Returns the error if signaling one of them is not permitted. */
@@ -76,7 +96,7 @@ export function isGone(session: CommandSession): boolean {
   if (first && first.startedAt === session.startedAt && isRunning(first)) return false
   const found = members(session)
   // Take two lists: see `scan` for what one list can miss.
-  if (found) return [found, members(session)].every((each) => each?.isComplete && each.processes.length === 0)
+  if (found) return [found, members(session, 1)].every((each) => each?.isComplete && each.processes.length === 0)
   try {
     process.kill(-session.id, 0)
     return false
@@ -86,37 +106,54 @@ export function isGone(session: CommandSession): boolean {
 }
 
 /**
- * Finds the sessions of processes that have `entry` in their environment or `argument` among their arguments, no matter
+ * Finds the sessions of processes that have a marker in their environment or `argument` among their arguments, no matter
  * who started them. A child has the arguments of its parent until it executes its own program.
  */
 export function findMarkedSessions(
-  entry: string,
+  isMarker: (entry: string) => boolean,
   argument?: string,
 ): { sessions: CommandSession[]; isComplete: boolean } {
-  const has = (id: number, file: string, text: string) => {
+  const has = (id: number, file: string, isSought: (text: string) => boolean) => {
     try {
-      return readFileSync(`/proc/${id}/${file}`, 'utf8').split('\0').includes(text)
+      return readFileSync(`/proc/${id}/${file}`, 'utf8').split('\0').some(isSought)
     } catch {
       // The process has ended, or belongs to another user.
       return false
     }
   }
-  const found = scan(({ id }) => has(id, 'environ', entry) || (argument !== undefined && has(id, 'cmdline', argument)))
+  const isMarked = ({ id }: ProcessEntry) =>
+    has(id, 'environ', isMarker) || (argument !== undefined && has(id, 'cmdline', (text) => text === argument))
+  const found = scan(isMarked)
   if (!found) return { sessions: [], isComplete: true }
   const ids = new Set(found.processes.map(({ session }) => session))
-  return { sessions: [...ids].map((id) => sessionOf(id)), isComplete: found.isComplete }
+  return { sessions: [...ids].map((id) => sessionOf(id)), isComplete: found.isComplete && found.ended.length === 0 }
 }
 
 /** Returns the running children of a process, each as the session that it leads or is about to lead. */
 export function childrenOf(parent: number): CommandSession[] {
+  forgetLists()
   return (scan((each) => each.parent === parent)?.processes ?? []).map(({ id, startedAt }) => ({ id, startedAt }))
 }
 
-/** Returns the running processes of a session, or undefined if the system does not list processes. */
-function members(session: CommandSession): FoundProcess | undefined {
+/**
+ * Returns the running processes of a session, or undefined if the system does not list processes. `which`: the list to
+ * use, the first or the second.
+ */
+function members(session: CommandSession, which: 0 | 1 = 0): FoundProcess | undefined {
   if (isIdReused(session)) return { processes: [], isComplete: true }
+  const list = listOf(which)
+  if (!list) return undefined
   // Includes the first process even if it does not lead its session yet.
-  return scan((each) => each.session === session.id || (each.id === session.id && each.startedAt === session.startedAt))
+  const isMember = (each: ProcessEntry) =>
+    each.session === session.id || (each.id === session.id && each.startedAt === session.startedAt)
+  // A process that had ended may have forked just before.
+  return { processes: list.processes.filter(isMember), isComplete: list.isComplete && !list.ended.some(isMember) }
+}
+
+/** Returns a list of this turn of the event loop. */
+function listOf(which: 0 | 1): ProcessList | undefined {
+  if (lists.length === 0) setImmediate(forgetLists)
+  return (lists[which] ??= scan(() => true))
 }
 
 /** Whether the id now belongs to another process. The kernel reuses an id only after the whole session has ended. */
@@ -136,15 +173,18 @@ function isIdReused({ id, startedAt }: CommandSession): boolean {
  * before its turn. The next wrap-around is thousands of new processes away, so it cannot also affect the next list. A
  * caller that must be sure takes two lists.
  */
-function scan(isSought: (process: ProcessEntry) => boolean): FoundProcess | undefined {
+function scan(isSought: (process: ProcessEntry) => boolean): ProcessList | undefined {
   if (!canList) return undefined
   const seen = new Set<number>()
   const processes: ProcessEntry[] = []
   let isKnown = true
-  for (let round = 0; round < maxScanRounds; round++) {
+  let ended: ProcessEntry[] = []
+  let mayHaveForked = true
+  for (let round = 0; round < maxScanRounds && (mayHaveForked || ended.length > 0); round++) {
     const ids = processIds()
-    if (!ids) break
-    let mayHaveForked = false
+    if (!ids) return { processes, ended, isComplete: false }
+    mayHaveForked = false
+    ended = []
     for (const id of ids) {
       if (seen.has(id)) continue
       seen.add(id)
@@ -153,11 +193,10 @@ function scan(isSought: (process: ProcessEntry) => boolean): FoundProcess | unde
       else if (!each) mayHaveForked = true
       else if (!isSought(each)) continue
       else if (isRunning(each)) processes.push(each)
-      else mayHaveForked = true
+      else ended.push(each)
     }
-    if (!mayHaveForked) return { processes, isComplete: isKnown }
   }
-  return { processes, isComplete: false }
+  return { processes, ended, isComplete: isKnown && !mayHaveForked }
 }
 
 /** Returns the process ids, or undefined if /proc cannot be read. A list without this process may also miss others. */

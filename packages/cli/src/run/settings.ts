@@ -1,6 +1,6 @@
 import { formatDuration, parseDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
-import { setting, toggle, type SettingValues } from '../shared/arguments/settings.ts'
+import { flagOf, setting, toggle, type SettingValues } from '../shared/arguments/settings.ts'
 import {
   allowedHost,
   candidateStoreSettings,
@@ -10,6 +10,7 @@ import {
   ttl,
 } from '../shared/arguments/store-settings.ts'
 import { generationOf, oneOf, pathOf, textOf } from '../shared/arguments/values.ts'
+import { memberCountOf, refusedWithShards, shardsOf } from './shard-settings.ts'
 
 const priorities = ['normal', 'low', 'lowest'] as const
 export const restartPolicies = ['never', 'on-failure', 'always'] as const
@@ -18,6 +19,21 @@ export const missedPolicies = ['skip', 'run-once'] as const
 /** All settings of `tenure run`. Flags, environment variables and help derive from this table. */
 export const runSettings = {
   ...candidateStoreSettings,
+  shards: setting(
+    {
+      placeholder: 'group:n',
+      help: 'instead of an election: share N shards with all machines that name this group, and run the command once for each shard that this machine owns',
+    },
+    shardsOf,
+  ),
+  maxMembers: setting(
+    {
+      placeholder: 'number',
+      help: 'with --shards: how many machines can share them, up to 100; the same on all of them',
+      shownDefault: '32',
+    },
+    memberCountOf,
+  ),
   ttl,
   grace: setting(
     {
@@ -28,7 +44,11 @@ export const runSettings = {
     parseDuration,
   ),
   drainTimeout: setting(
-    { placeholder: 'duration', help: 'time from SIGTERM to SIGKILL when tenure is stopped', shownDefault: '30s' },
+    {
+      placeholder: 'duration',
+      help: 'time from SIGTERM to SIGKILL when tenure is stopped, or a shard moves',
+      shownDefault: '30s',
+    },
     parseDuration,
     30_000,
   ),
@@ -74,7 +94,7 @@ export const runSettings = {
   restart: setting(
     {
       placeholder: 'when',
-      help: 'when to restart the command after it exits: never (exit with its code), on-failure, always',
+      help: 'when to restart the command after it exits: never (exit with its code; with --shards, leave its shard without a command), on-failure, always',
       shownDefault: 'always; never with --once',
     },
     oneOf(restartPolicies),
@@ -122,19 +142,27 @@ export const runSettings = {
   metrics,
   allowedHost,
   quiet: toggle('report only problems'),
+  json: toggle('with --shards: report as JSON, one object per line'),
 }
 
 export type RunSettings = SettingValues<typeof runSettings>
-
-const flagOf = { progressFile: '--progress-file', progressTimeout: '--progress-timeout' }
 
 /**
  * Checks settings that depend on each other. Conflicts are reported for `flags` of this command only, because the
  * environment may be meant for other commands.
  */
 export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<string, unknown>>): void {
-  const { once, restart, hold, every, atMostOncePer, restartDelay } = settings
+  const { once, restart, hold, every, atMostOncePer, restartDelay, shards } = settings
   const problems: string[] = []
+  if (restartDelay > 60_000) problems.push(`--restart-delay must be at most 1m, not ${formatDuration(restartDelay)}.`)
+  if (shards) {
+    problems.push(...refusedWithShards(settings, runSettings, flags))
+    if (problems.length > 0) throw usageError(problems)
+    return
+  }
+  for (const name of ['maxMembers', 'json']) {
+    if (flags[name] !== undefined && flags[name] !== false) problems.push(`${flagOf(name)} requires --shards.`)
+  }
   for (const name of ['timezone', 'missed']) {
     if (flags[name] !== undefined && every === undefined) problems.push(`--${name} requires --every.`)
   }
@@ -146,14 +174,13 @@ export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<s
     ['progressTimeout', 'progressFile'],
   ] as const) {
     if (flags[name] !== undefined && settings[other] === undefined) {
-      problems.push(`${flagOf[name]} requires ${flagOf[other]}.`)
+      problems.push(`${flagOf(name)} requires ${flagOf(other)}.`)
     }
   }
   if (flags['generation'] !== undefined && !settings.present) problems.push('--generation requires --present.')
   if (once && restart === 'always')
     problems.push('--once exits after the first success, so --restart cannot be always.')
   if (once && hold) problems.push('--once exits with the command, so it cannot be combined with --hold.')
-  if (restartDelay > 60_000) problems.push(`--restart-delay must be at most 1m, not ${formatDuration(restartDelay)}.`)
   for (const [flag, given] of Object.entries({ '--every': every, '--at-most-once-per': atMostOncePer })) {
     if (given === undefined) continue
     if (once) problems.push(`${flag} decides when the command runs, so it cannot be combined with --once.`)

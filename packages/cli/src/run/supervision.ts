@@ -17,7 +17,11 @@ export class Supervision {
   #shared: Promise<void> | undefined
   #folder: string | undefined
   #guarded: { readonly storeUrl: string; readonly environment: NodeJS.ProcessEnv } | undefined
-  #runs = 0
+  #started = 0
+  /** The runs that have not ended. */
+  readonly #runs = new Set<CommandRun>()
+  /** Settles when the previous start was answered. */
+  #turn: Promise<void> = Promise.resolve()
   #isClosed = false
 
   constructor(options: { election: string; tell(text: string): void }) {
@@ -27,6 +31,10 @@ export class Supervision {
 
   /** Returns a supervisor that answers and holds all liveness sockets. Starts a new one if the last one has died. */
   async ready(): Promise<SupervisorProcess> {
+    // 6: a new supervisor starts only after all commands of the previous one have ended.
+    while (!this.#isClosed && !this.#supervisor?.isAlive && this.#runs.size > 0) {
+      await Promise.all([...this.#runs].map((run) => run.ended))
+    }
     if (this.#isClosed) throw new Error('The supervision has ended.')
     let supervisor = this.#supervisor
     if (!supervisor?.isAlive) {
@@ -98,9 +106,33 @@ export class Supervision {
     return { path, close: end }
   }
 
-  async start(work: CommandSpec, deadlines: Deadlines, graceMs: number): Promise<CommandRun> {
-    const supervisor = await this.ready()
-    return new CommandRun(supervisor, (this.#runs += 1), work, deadlines, graceMs, this.#tell)
+  /**
+   * Starts a command, one at a time: the supervisor can do nothing else while it starts a command, and it must answer in
+   * time. `deadlinesOf` is called right before the order. Returns undefined if that returns undefined.
+   */
+  async start(
+    work: CommandSpec,
+    deadlinesOf: () => Deadlines | undefined,
+    graceMs: number,
+  ): Promise<CommandRun | undefined> {
+    const turn = this.#turn
+    let next = (): void => {}
+    this.#turn = new Promise((resolve) => (next = resolve))
+    await turn
+    try {
+      const supervisor = await this.ready()
+      const deadlines = deadlinesOf()
+      if (!deadlines) return undefined
+      const run = new CommandRun(supervisor, (this.#started += 1), work, deadlines, graceMs, this.#tell)
+      this.#runs.add(run)
+      void run.ended.then(() => this.#runs.delete(run))
+      const answered = next
+      next = () => {}
+      void run.answered.then(answered)
+      return run
+    } finally {
+      next()
+    }
   }
 
   async close(): Promise<void> {

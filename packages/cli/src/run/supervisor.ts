@@ -6,9 +6,10 @@
  * any moment:
  *
  * Three processes take part. The wrapper W runs the elector. This supervisor S, W's child in its own session, is the
- * parent of the command C, which leads another session. A lease of duration L that was requested at `sentAt` belongs to
- * nobody else before `sentAt + L` on the store's clock. If clock rates differ by at most d, W may rely on it until B =
- * sentAt + L(1-d)/(1+d) on its own clock.
+ * parent of the command C, which leads another session. With `--shards`, there is one C for each shard that W owns, each
+ * in its own session, and the lease is that of W's seat: every shard of W depends on it. A lease of duration L that was
+ * requested at `sentAt` belongs to nobody else before `sentAt + L` on the store's clock. If clock rates differ by at most
+ * d, W may rely on it until B = sentAt + L(1-d)/(1+d) on its own clock.
  *
  *  1. W gives S absolute deadlines, and moves them with each renewal. `termAt` is when leadership ends unless renewed.
  *     `killAt` is the grace period after that, and in any case a margin before B. Both are moments on two clocks that
@@ -16,40 +17,47 @@
  *     passes first counts.
  *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, and at `killAt` SIGKILL, repeated
  *     until no process is left. It needs neither W nor the store for that. While S starts C, possibly blocked on a
- *     disk, it can do nothing: if no start was reported by `killAt`, W kills S and its child.
- *  3. When W dies, the kernel closes the pipe, and S kills C at once.
- *  4. W has the same deadlines and knows the session. It also kills at `killAt`, and at once when S dies. So for C to
+ *     disk, it can do nothing: if no start was reported by `killAt`, W kills S and its child. W orders one start at a
+ *     time, so S never has a queue of starts before its deadlines. All commands of W share their deadlines. In each turn
+ *     S signals the process group of each C, and it lists the processes of the machine only once for all of them, so that
+ *     the last of many commands is killed within the margin too.
+ *  3. When W dies, the kernel closes the pipe, and S kills every C at once.
+ *  4. W has the same deadlines and knows the sessions. It also kills at `killAt`, and at once when S dies. So for a C to
  *     outlive B, both W and S must be kept from running.
  *  5. The file store lets others take over as soon as the holder's socket refuses connections, before L has passed.
- *     Both W and S hold that socket, so it refuses only when both are gone. S does not exit before C's session has
- *     ended.
+ *     Both W and S hold that socket, so it refuses only when both are gone. S does not exit before the session of every
+ *     C has ended.
  *  6. W releases the lease only after S has reported that C's session is gone, or S is dead, and W has checked itself.
- *     If an order to start was not answered, W waits for S's death before it does anything else.
+ *     If an order to start was not answered, W waits for S's death before it does anything else. With `--shards`, the
+ *     same holds for one shard: its work, in the words of `shard-member.ts`, settles only when its C's session is gone. By
+ *     rules 4 and 5 there, W hands a shard over only after its work has settled, and releases its seat only after all
+ *     work has. A seat that W has lost is not released: its lease expires, and 1 to 4 end every C before.
  *  7. When W has died, S releases the lease, so that others need not wait until it expires. S does so only if all of the
  *     following hold. Each of them, once true, stays true, so the order in which S finds out does not matter:
  *     a. The channel to W is closed. From then on S starts nothing, and W cannot order anything.
- *     b. No process of C's session is left (2, 3). Nor is one of an earlier C: S starts the next command only after the
- *        previous session has ended, and W starts another supervisor only for the next command, after the previous
- *        session has ended (6).
+ *     b. No process of any C's session is left (2, 3). Nor is one of an earlier C: S keeps every C until its session has
+ *        ended, and W starts another supervisor only after the sessions of all commands of the previous one have ended
+ *        (6).
  *     c. No process anywhere has the marker of W's commands in its environment. So a process that left C's session by
  *        starting its own is noticed, unless it has cleared its environment or changed its user.
  *     d. The kernel says that W is gone. A closed channel alone does not prove that W no longer believes that it leads.
  *     By a to c nothing that W started runs, and by d W neither believes nor sends anything. S then releases exactly what
- *     W registered, at exactly the version that S has read: see `guard.ts` of the library, G2. If one of a to d does not
+ *     W registered (with `--shards`, its seat, and the lease of the coordinator if W was that), at exactly the version that S has read: see `guard.ts` of the library, G2. If one of a to d does not
  *     hold in time, or S is stopped, dead or cut off from the store, S releases nothing, and the lease expires. S ignores
  *     signals to end even now: a service manager sends them as soon as W is dead. It stops trying after a third of the
  *     lease, and after 10 s at the latest.
  *
  * Not covered:
  *
- * - W and S both stopped or dead, where a start that hangs counts as a stop of S. C is killed as soon as S continues.
+ * - W and S both stopped or dead, where a start that hangs counts as a stop of S: with `--shards`, for all commands of W.
+ *   C is killed as soon as S continues.
  * - Processes that left C's session by starting their own, or that changed to a user whom W may not signal. A cgroup
  *   contains those. They are not killed. The release after W's death (7) does not wait for those that also cleared their
  *   environment or changed their user.
  * - A machine whose clocks were all paused.
  * - A pause of the machine between C's last check of its lease and its write.
  *
- * For these, the resource that C writes to must check the term (TENURE_TERM). Where the system does not list its
+ * For these, the resource that C writes to must check the term (TENURE_TERM, or TENURE_TOKEN of a shard). Where the system does not list its
  * processes, those in other process groups are not covered either, nor is S's child if S was killed while it hung in a
  * start.
  */
@@ -60,24 +68,26 @@ import { untilMs } from '../shared/clock.ts'
 import { Enforcer } from './enforcer.ts'
 import { serve } from '@tenure/internal/liveness-socket'
 import { CrashRelease } from './crash-release.ts'
-import { fenceMarker, removeFence } from './fence-file.ts'
+import { isFenceMarker, removeFences } from './fence-file.ts'
 import type { SupervisorAnswer, Order } from './protocol.ts'
 import { findMarkedSessions, sessionOf, signalSession } from './session.ts'
 
 type Start = Extract<Order, { type: 'start' }>
 
-/** The running command. */
+/** A running command. */
 interface RunningCommand {
-  readonly id: number
   readonly enforcer: Enforcer
   signal(signal: NodeJS.Signals): void
 }
 
 const signs = new Map<string, () => void>()
-let run: RunningCommand | undefined
-let folder: string | undefined
-/** An entry in the environment of every process of a command, unless the process has cleared its environment. */
-const markers = new Set<string>()
+/** The running commands by the numbers of their runs. */
+const runs = new Map<number, RunningCommand>()
+/**
+ * The folders of the fence files. Every process of a command names a file there in its environment, unless the process
+ * has cleared its environment. The newest one is the last.
+ */
+const folders = new Set<string>()
 let crashRelease: CrashRelease | undefined
 let isOrphan = false
 
@@ -93,7 +103,8 @@ process.on('message', (order: Order, handle: unknown) => {
   if (order.type === 'guard') return void (crashRelease = new CrashRelease(order.environment))
   if (order.type === 'hold') return hold(order.socketId, handle as Server)
   if (order.type === 'drop') return drop(order.socketId)
-  if (order.run !== run?.id) return
+  const run = runs.get(order.run)
+  if (!run) return
   if (order.type === 'extend') run.enforcer.extend(order.deadlines)
   else if (order.type === 'end') run.enforcer.end(order.signal, order.killAt)
   else run.signal(order.signal)
@@ -101,8 +112,8 @@ process.on('message', (order: Order, handle: unknown) => {
 
 process.on('disconnect', () => {
   isOrphan = true
-  if (run) run.enforcer.kill()
-  else void exitSupervisor()
+  if (runs.size === 0) void exitSupervisor()
+  for (const { enforcer } of runs.values()) enforcer.kill()
 })
 
 answer({ type: 'ready' })
@@ -114,7 +125,6 @@ function answer(message: SupervisorAnswer): void {
 
 function start({ run: id, command, args, environment, stdin, deadlines, graceMs }: Start): void {
   const refuse = (error: string, code?: string) => answer({ type: 'not-started', run: id, error, code })
-  if (run) return refuse('another command still runs')
   // An orphaned supervisor is about to release the lease.
   if (isOrphan) return refuse('tenure is gone')
   if (untilMs(deadlines.termAt) <= 0) return refuse('its deadline had already passed')
@@ -132,9 +142,9 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
   // A process may look dead before its parent learns its exit code.
   const finish = () => {
     if (!exit || !isGone) return
-    run = undefined
+    runs.delete(id)
     answer({ type: 'gone', run: id, ...exit })
-    if (isOrphan) void exitSupervisor()
+    if (isOrphan && runs.size === 0) void exitSupervisor()
   }
   const enforcer = new Enforcer({
     session,
@@ -153,11 +163,10 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
   })
   // SIGUSR1 and SIGUSR2 are meant for the command only. Terminal signals are meant for the whole session.
   const isPrivate = (signal: NodeJS.Signals) => signal === 'SIGUSR1' || signal === 'SIGUSR2'
-  run = {
-    id,
+  runs.set(id, {
     enforcer,
     signal: (signal) => void (isPrivate(signal) ? child.kill(signal) : signalSession(session, signal)),
-  }
+  })
   child.on('error', () => {})
   child.once('exit', (code, signal) => {
     exit = { code, signal }
@@ -199,13 +208,14 @@ function drop(sign: string): void {
 }
 
 function keep(path: string): void {
-  folder = path
-  markers.add(fenceMarker(path))
+  folders.delete(path)
+  folders.add(path)
 }
 
-/** Called when W is gone and no process of C's session is left. */
+/** Called when W is gone and no process of any C's session is left. */
 async function exitSupervisor(): Promise<void> {
-  if (folder !== undefined) removeFence(folder)
+  const newest = [...folders].at(-1)
+  if (newest !== undefined) removeFences(newest)
   if (crashRelease && !hasSurvivor()) await crashRelease.release()
   process.exit(0)
 }
@@ -216,6 +226,7 @@ async function exitSupervisor(): Promise<void> {
  */
 function hasSurvivor(): boolean {
   // Take two lists: see `scan` in session.ts for what one list can miss.
-  const lists = [...markers, ...markers].map((marker) => findMarkedSessions(marker))
+  const isMarker = (entry: string) => [...folders].some((folder) => isFenceMarker(folder, entry))
+  const lists = [findMarkedSessions(isMarker), findMarkedSessions(isMarker)]
   return lists.some(({ sessions, isComplete }) => sessions.length > 0 || !isComplete)
 }

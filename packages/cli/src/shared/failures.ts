@@ -16,6 +16,8 @@ const names: Readonly<Record<string, string>> = {
   identity: '--identity',
   metadata: '--metadata',
   leaseDurationMs: '--ttl',
+  shards: '--shards',
+  maxMembers: '--max-members',
 }
 
 const untrusted =

@@ -114,5 +114,7 @@ export function storeEnvironment({ tokenFile, caFile, certFile, keyFile }: Store
   const chosen = Object.entries({ tokenFile, caFile, certFile, keyFile }).map(([key, path]) => [variableOf(key), path])
   const environment = { ...process.env, ...Object.fromEntries(chosen) } as NodeJS.ProcessEnv
   const byFlag = tokenFile !== undefined && tokenFile !== resolve(process.env['TENURE_TOKEN_FILE'] ?? '')
-  return byFlag ? { ...environment, TENURE_TOKEN: undefined } : environment
+  // For the command of a shard, TENURE_TOKEN is the shard's fencing token.
+  const isOfShard = process.env['TENURE_SHARD'] !== undefined
+  return byFlag || isOfShard ? { ...environment, TENURE_TOKEN: undefined } : environment
 }

@@ -1,6 +1,6 @@
 /**
- * A command that does not know about elections. While it runs, it writes a line every few milliseconds with its term,
- * its process id and the machine's clock. Its arguments say what else it does:
+ * A command that does not know about elections. While it runs, it writes a line every few milliseconds with its term, or
+ * its shard and that shard's token, its process id and the machine's clock. Its arguments say what else it does:
  *
  *   --file PATH    where to write
  *   --exit CODE    exits with this code, after --after MS
@@ -27,10 +27,12 @@ const write = (what) => {
   const at = Number(process.hrtime.bigint() / 1000n) / 1000
   const line = {
     what,
-    term: Number(process.env.TENURE_TERM),
+    term: Number(process.env.TENURE_TERM ?? process.env.TENURE_TOKEN),
     pid: process.pid,
     at,
     slot: process.env.TENURE_SCHEDULED_AT,
+    shard: process.env.TENURE_SHARD,
+    identity: process.env.TENURE_IDENTITY,
   }
   appendFileSync(values.file, `${JSON.stringify(line)}\n`)
 }

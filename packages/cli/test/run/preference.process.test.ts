@@ -1,4 +1,4 @@
-import { existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scene } from './scene.ts'
@@ -40,18 +40,30 @@ test('tenure run leads only while the --eligible command exits with 0, and says 
   await one.ended
 })
 
-test('an --eligible command that hangs counts as failed, is killed, and does not delay the exit', async () => {
+test('an --eligible command that hangs counts as failed, is killed with its processes, and does not delay the exit', async () => {
   const on = scene()
-  const mark = join(on.folder, 'survived')
-  const one = on.work(['--ttl', '1s', '--eligible', `sleep 30; touch '${mark}'`])
+  const file = join(on.folder, 'pids')
+  const one = on.work(['--ttl', '1s', '--eligible', `trap '' TERM; sleep 60 & echo $$ $! >> '${file}'; wait`])
   await expect
     .poll(() => one.output.error, patience)
     .toMatch(/not eligible: the --eligible command did not end within \d+ms/)
+  const pids = () => (existsSync(file) ? (readFileSync(file, 'utf8').match(/\d+/g) ?? []).map(Number) : [])
+  // A busy machine may end a check before the shell has written its line.
+  await expect.poll(() => pids().length, patience).toBeGreaterThan(0)
   one.child.kill('SIGTERM')
   await one.ended
   expect(on.lines()).toEqual([])
-  expect(existsSync(mark)).toBe(false)
+  await expect.poll(() => pids().filter(isRunning), patience).toEqual([])
 })
+
+/** A killed process stays a zombie until its parent, or init, has read its status. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
 
 test('tenure run steps down as stalled when its command does not touch --progress-file', async () => {
   const on = scene()

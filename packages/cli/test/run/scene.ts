@@ -9,10 +9,13 @@ const worker = join(import.meta.dirname, 'logging-command.mjs')
 
 export interface Line {
   readonly what: string
+  /** The term, or the token of the shard. */
   readonly term: number
   readonly pid: number
   readonly at: number
   readonly slot?: string
+  readonly shard?: string
+  readonly identity?: string
 }
 
 /** A running `tenure run`. */
@@ -32,6 +35,8 @@ export interface Scene {
   run(args: readonly string[], options?: RunOptions, election?: string): Wrapper
   /** Runs the worker as the command. */
   work(args: readonly string[], worker?: readonly string[], options?: RunOptions): Wrapper
+  /** Runs the worker for each shard of GROUP:N that the wrapper owns. */
+  share(shards: string, args: readonly string[], worker?: readonly string[], options?: RunOptions): Wrapper
   lines(): Line[]
   /** Waits for a line, optionally of one term. */
   wrote(what: string, term?: number): Promise<Line>
@@ -62,6 +67,11 @@ export function scene(store?: string, name = 'jobs'): Scene {
     run,
     work: (args, more = [], options = {}) =>
       run([...args, '--', process.execPath, worker, '--file', file, ...more], options),
+    share: (shards, args, more = [], options = {}) =>
+      start(
+        ['run', '--shards', shards, '--store', url, ...args, '--', process.execPath, worker, '--file', file, ...more],
+        options,
+      ),
     lines,
     wrote: (what, term) =>
       vi.waitUntil(() => lines().find((line) => line.what === what && (term === undefined || line.term === term)), {

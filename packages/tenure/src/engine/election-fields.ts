@@ -20,6 +20,8 @@ export interface FieldVisitor {
   moment(ms: number): number
   /** A `moment` on the clock that counts sleep. */
   heldMoment(ms: number): number
+  /** A time that is only compared with one `moment`, of which it asks whether that was earlier. */
+  since(ms: number, moment: number): number
   /** A term. It is compared with other terms and with 0. */
   term(term: number): number
   /** A name. It is compared with other names of its kind, and once forgotten it never occurs again. */
@@ -82,8 +84,9 @@ export function stateWith(fields: FieldVisitor, state: ElectionState): ElectionS
     answeredInMs: fields.value(state.answeredInMs),
     lastDurationMs: fields.value(state.lastDurationMs),
     tryAtMs: fields.due(state.tryAtMs),
-    // Only electors that stop on their own use these two fields and `gaveUp` in decisions.
-    contendsSinceMs: state.contendsSinceMs,
+    // Only electors that stop on their own compare it with other times.
+    contendsSinceMs: fields.since(state.contendsSinceMs, state.lastReplyAtMs),
+    // Only such electors use this field and `gaveUp` in decisions.
     writeFailedAtMs: state.writeFailedAtMs,
     refusals: fields.value(state.refusals),
     cooldownUntilMs: fields.due(state.cooldownUntilMs),

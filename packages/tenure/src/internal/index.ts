@@ -7,7 +7,14 @@
 export { checkMembers, checkOptions, type OptionNames } from '../common/check-options.ts'
 export { systemClock } from '../common/clock.ts'
 export { invalidOption, isVoluntaryEnd } from '../common/errors.ts'
-export { checkBoolean, checkOneOf, checkpointLimitOf, checkStore, metadataLimitBytes } from '../engine/check-values.ts'
+export {
+  checkBoolean,
+  checkOneOf,
+  checkpointLimitOf,
+  checkStore,
+  metadataLimitBytes,
+  usualCheckpointLimitBytes,
+} from '../engine/check-values.ts'
 export { Driver, type DriverState } from '../engine/driver.ts'
 export {
   dueWith,
@@ -41,12 +48,13 @@ export {
   type GuardInput,
   type GuardState,
 } from '../engine/guard/guard.ts'
-export { noPreference, priorities, type PreferenceAnswer } from '../engine/preference.ts'
+export { noPreference, priorities, type NewerGeneration, type PreferenceAnswer } from '../engine/preference.ts'
 export { rememberOrigin } from '../engine/guard/store-origin.ts'
 export { createLeadership, leadsByClock, leaseOf, lossOf, resumeFrom, type OwnLeadership } from './engine.ts'
 export { decodeOffer, decodeReport, isMember } from '../engine/members/member-record.ts'
 export { MemberObserver } from '../engine/members/members.ts'
 export { overviewOf, type ShardOverview, type ShardsMember, type ShardsOverview } from '../shards/overview.ts'
+export { createSupervisedShards, type SeatListener, type SupervisedShards } from '../shards/shards.ts'
 export { requestHandOver, type HandOverOutcome, type HandOverRequest } from '../engine/members/request-hand-over.ts'
 export { mostMembers, seatName } from '../engine/members/seats.ts'
 export type { ObservedVersion } from '../engine/observed-expiry.ts'

@@ -5,6 +5,7 @@
 import { callWithin } from '@tenure/internal/bound'
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
+import { membersLimit } from '@tenure/internal/shard-assignment'
 import { invalidOption, isTenureError, TenureError } from '../common/errors.ts'
 import { Elector } from '../engine/elector.ts'
 import type { Leadership } from '../engine/leadership.ts'
@@ -160,6 +161,7 @@ export class CoordinatorDriver {
       {
         shards: settings,
         maxMembers,
+        seatLimit: membersLimit,
         maxMoves,
         retryIntervalMs,
         writeIntervalMs: retryIntervalMs / 2,

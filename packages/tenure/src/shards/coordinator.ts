@@ -26,7 +26,10 @@ import { isHeld, observed, overAfterWait, reportedBy, type SeatRound, type SeatV
 /** What stays constant for one coordinator. */
 export interface CoordinatorSettings {
   readonly shards: ShardSettings
+  /** How many seats this process could take one of. Other processes may have a higher number. */
   readonly maxMembers: number
+  /** The highest `maxMembers` that a process can have. */
+  readonly seatLimit: number
   /** The most shards in motion at once. */
   readonly maxMoves: number
   readonly retryIntervalMs: number
@@ -190,12 +193,20 @@ export function coordinatorStep(
   return { state, effects }
 }
 
-/** Rule 6: the seats to read: those in use and the next two; all of them at first and in a recovery. */
+/**
+ * Rule 6: the seats to read: those in use and the next two; at first and in a recovery, all that this process could take.
+ *
+ * S1: after a rolling update that raises `maxMembers`, a member may be on a seat that this process would never take. A
+ * recovery that does not read that seat would grant its shards to others. A process takes a seat only if all seats before
+ * it are taken, so a recovery reads on until it finds a seat that was never written.
+ */
 export function seatsToRead({ seats, confirmed, lineage, recovery, settings }: CoordinatorState): number {
-  if (recovery || confirmed.lineage !== lineage) return settings.maxMembers
+  const { maxMembers, seatLimit } = settings
   const shown = seats.findLastIndex((view) => view !== undefined)
+  if (recovery) return Math.min(seatLimit, Math.max(maxMembers, shown + 2))
   const used = Math.max(shown, ...confirmed.members.map(({ seat }) => seat))
-  return Math.min(settings.maxMembers, used + 3)
+  const inUse = Math.min(seatLimit, used + 3)
+  return confirmed.lineage === lineage ? inUse : Math.max(maxMembers, inUse)
 }
 
 function seatsRead(before: CoordinatorState, input: SeatRound, effects: CoordinatorEffect[]): CoordinatorState {
@@ -218,7 +229,9 @@ function seatsRead(before: CoordinatorState, input: SeatRound, effects: Coordina
     const isOwn = record && !record.released && state.acquires.some(({ attempt }) => attempt === record.attempt)
     if (isOwn) effects.push({ do: 'release-seat', seat, record })
   }
-  return state.recovery ? checkedSeats(state, state.recovery, input, effects) : state
+  // A recovery counts only reads of all seats: another one may be taken.
+  const isComplete = input.records.length >= seatsToRead(state)
+  return state.recovery && isComplete ? checkedSeats(state, state.recovery, input, effects) : state
 }
 
 /** The members about which the coordinator must know whether they are over. */

@@ -2,7 +2,8 @@
  * Runs the rules of `shard-member.ts` for one process: takes a seat, gives the rules what happens, and does what they ask
  * for. What a process owns is decided by those rules and the clock alone.
  */
-import { Elector } from '../engine/elector.ts'
+import { Elector, type ElectorOptions } from '../engine/elector.ts'
+import type { Leadership } from '../engine/leadership.ts'
 import { Presence, type HeldSeat } from '../engine/members/presence.ts'
 import { isVoluntaryEnd, LeadershipLostError, type TenureError } from '../common/errors.ts'
 import type { Assignment, OwnershipReport } from './assignment.ts'
@@ -24,8 +25,13 @@ import {
 
 /** What a member needs from its process. */
 export interface MemberHost {
-  /** A seat was taken, so the group should be read under its attempt. */
-  onSeat(): void
+  /**
+   * A seat was taken, so the group should be read under its attempt. All shards of this process depend on its lease, and
+   * no work has started under it yet.
+   */
+  onSeat(leadership: Leadership): void
+  /** The lease of the seat was renewed. */
+  onSeatRenewed(): void
   /** The newest assignment that this member acts on has changed. */
   onAssignment(assignment: Assignment): void
   /** Whether another process may take over shards, as far as is known. */
@@ -66,7 +72,7 @@ export class MemberDriver {
       work,
       look: () => void this.#believes(),
       onSettled: (run) => this.#settled(run),
-      onUnsettled: (run, error) => this.#unsettled(run, error),
+      onUnsettled: (_run, error) => this.#unsettled(error),
       onFailure: (error) => reporter.failed(error),
     }
     this.#presence = new Presence({
@@ -76,7 +82,7 @@ export class MemberDriver {
       driftRatio,
       // Work has had its own time to settle. If it has not, the seat expires.
       drainTimeoutMs: 1,
-      createElector: (options) => new Elector(options),
+      createElector: (options) => this.#seatElector(options),
       onProblem: (error) => reporter.failed(error),
       owner: {
         withoutSeat: 'It owns no shards',
@@ -125,13 +131,13 @@ export class MemberDriver {
 
   /** Hands the shards over, and gives up the seat. Settles in bounded time. */
   async leave(): Promise<void> {
-    const { clock, drainTimeoutMs } = this.#membership
+    const { clock, handOverTimeoutMs } = this.#membership
     this.#isLeaving = true
     if (this.#state.member) {
       const free = new Promise<void>((resolve) => (this.#onFree = resolve))
       this.#take({ type: 'leave' })
       const close = () => this.#take({ type: 'close' })
-      const timer = clock.setTimer(drainTimeoutMs, close)
+      const timer = clock.setTimer(handOverTimeoutMs, close)
       if (!this.#host.hasOthers()) close()
       await free
       timer.cancel()
@@ -139,6 +145,19 @@ export class MemberDriver {
     await this.#presence.stop()
     // Work that has not settled by its deadline has been reported.
     while ([...this.#runs.values()].some((run) => !run.isOverdue)) await this.nextChange()
+  }
+
+  /** Aborts all work of a process that leaves, instead of waiting until its shards are handed over. */
+  close(): void {
+    if (this.#isLeaving) this.#take({ type: 'close' })
+  }
+
+  #seatElector(options: ElectorOptions): Elector {
+    const elector = new Elector(options)
+    elector.onEvent = (event) => {
+      if (event.type === 'renewed') this.#host.onSeatRenewed()
+    }
+    return elector
   }
 
   #believes(): boolean {
@@ -154,7 +173,7 @@ export class MemberDriver {
     const onLost = () => this.#seatLost(held)
     signal.addEventListener('abort', onLost, { once: true })
     if (signal.aborted) onLost()
-    this.#host.onSeat()
+    this.#host.onSeat(leadership)
     if (this.#isLeaving) this.#take({ type: 'leave' })
   }
 
@@ -233,15 +252,19 @@ export class MemberDriver {
   }
 
   /** Rule 5: the seat is not released, so that the shard has another owner only after one lease. */
-  #unsettled(run: ShardRun, error: TenureError): void {
+  #unsettled(error: TenureError): void {
     this.#reporter.failed(error)
     const held = this.#held
     if (held) {
-      // The release waits for this work, and gives up at once.
-      held.leadership.waitUntil(run.settled)
+      // The release waits for this work and for that on all other shards, whose signals abort now, and gives up at once.
+      held.leadership.waitUntil(this.#allSettled())
       void this.#presence.leaveSeat()
     }
     this.#changed()
+  }
+
+  async #allSettled(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map((run) => run.settled))
   }
 
   #free(): void {

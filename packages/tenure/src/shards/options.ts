@@ -1,6 +1,6 @@
 import { processName } from '@tenure/internal/process-name'
 import { isName } from '@tenure/internal/names'
-import { shardsLimit } from '@tenure/internal/shard-assignment'
+import { membersLimit, shardsLimit } from '@tenure/internal/shard-assignment'
 import { checkMembers, checkOptions, type OptionNames } from '../common/check-options.ts'
 import { systemClock, type Clock } from '../common/clock.ts'
 import { invalidOption, TenureError } from '../common/errors.ts'
@@ -109,6 +109,8 @@ export interface GroupMembership {
   readonly maxMembers: number
   readonly maxMoves: number
   readonly drainTimeoutMs: number
+  /** How long a process that leaves tries to hand its shards over. After that it aborts the work that is left. */
+  readonly handOverTimeoutMs: number
   readonly releaseOnCrash: ElectorOptions['releaseOnCrash']
   readonly clock: Clock
   readonly work: ShardFunction | undefined
@@ -125,7 +127,8 @@ export function membershipOf(options: ShardsOptions): GroupMembership {
   checkName('group', group)
   if (identity !== undefined) checkName('identity', identity)
   checkMaxMembers(maxMembers)
-  checkGroup(group, maxMembers)
+  // A coordinator reads the seats of processes with a higher `maxMembers` too.
+  checkGroup(group, membersLimit)
   checkDuration('drainTimeoutMs', drainTimeoutMs, 1)
   checkClock(options.clock)
   checkLog(options.log)
@@ -158,6 +161,7 @@ export function membershipOf(options: ShardsOptions): GroupMembership {
     maxMembers,
     maxMoves,
     drainTimeoutMs,
+    handOverTimeoutMs: drainTimeoutMs,
     releaseOnCrash,
     clock,
     work,

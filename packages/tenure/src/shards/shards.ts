@@ -1,6 +1,8 @@
 import { fullName, TenureError } from '../common/errors.ts'
 import { checkOptions } from '../common/check-options.ts'
 import { checkSignal } from '../engine/check-values.ts'
+import type { Elector } from '../engine/elector.ts'
+import type { Leadership } from '../engine/leadership.ts'
 import type { LeaseRecord } from '../engine/lease-store.ts'
 import { differingSetting } from './assignment.ts'
 import type { ShardChange } from './changes.ts'
@@ -71,7 +73,34 @@ export function createShards(options: ShardsOptions): Shards {
   return new ShardGroup(membershipOf(options), options)
 }
 
-class ShardGroup implements Shards {
+/** Follows the lease on which all shards of a process depend. */
+export interface SeatListener {
+  /** This process has taken a seat. No work has started under its lease yet. */
+  onSeat(leadership: Leadership): void
+  /** The lease of the seat was renewed. */
+  onRenewed(): void
+}
+
+/** The shards of a process whose work is done by other processes, which a supervisor must end before the lease expires. */
+export interface SupervisedShards extends Shards {
+  /** The candidate for the coordinator of the group. */
+  readonly elector: Elector
+  /** After `stop()`: aborts the work that is left at once, instead of waiting until its shards are handed over. */
+  close(): void
+}
+
+/**
+ * Creates the shards of a process, and reports the lease of its seat. For `tenure run`. `handOverTimeoutMs`: how long
+ * `stop()` waits for others to take the shards over, before it aborts the work that is left.
+ */
+export function createSupervisedShards(
+  options: ShardsOptions,
+  { handOverTimeoutMs, ...seat }: SeatListener & { readonly handOverTimeoutMs: number },
+): SupervisedShards {
+  return new ShardGroup({ ...membershipOf(options), handOverTimeoutMs }, options, seat)
+}
+
+class ShardGroup implements SupervisedShards {
   readonly group: string
   readonly identity: string
   readonly #membership: GroupMembership
@@ -85,7 +114,7 @@ class ShardGroup implements Shards {
   #phase: 'idle' | 'running' | 'leaving' | 'stopped' = 'idle'
   #stopping: Promise<void> | undefined
 
-  constructor(membership: GroupMembership, { observer, log, signal }: ShardsOptions) {
+  constructor(membership: GroupMembership, { observer, log, signal }: ShardsOptions, seat?: SeatListener) {
     const { group, identity, clock } = membership
     this.#membership = membership
     this.group = group
@@ -98,7 +127,11 @@ class ShardGroup implements Shards {
       onRead: (record, attempt) => this.#read(record, attempt),
     })
     this.#member = new MemberDriver(membership, this.#reporter, {
-      onSeat: () => this.#reader.wake(),
+      onSeat: (leadership) => {
+        seat?.onSeat(leadership)
+        this.#reader.wake()
+      },
+      onSeatRenewed: () => seat?.onRenewed(),
       onAssignment: () => this.#started.resolve(),
       hasOthers: () => this.#hasOthers(),
     })
@@ -128,6 +161,14 @@ class ShardGroup implements Shards {
     this.#reporter.open()
     void this.#join()
     await this.#started.promise
+  }
+
+  get elector(): Elector {
+    return this.#coordinator.elector
+  }
+
+  close(): void {
+    this.#member.close()
   }
 
   owns(key: string): OwnedShard | undefined {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createFence } from '../../src/fencing/index.ts'
 import { makeGate } from './gate.ts'
 import { hostileTerms } from './hostile-terms.ts'
+import { tokensOfTwoOwners } from './shard-tokens.ts'
 
 describe('createFence', () => {
   test('check accepts rising and equal terms and refuses lower ones', () => {
@@ -12,6 +13,14 @@ describe('createFence', () => {
     expect(() => fence.check(4)).toThrow(expect.objectContaining({ code: 'STALE_TERM', retryable: false }))
     expect(fence.highestTerm).toBe(5)
     fence.check(5)
+  })
+
+  test('check refuses the token of a former owner of a shard, and accepts that of the next one', async () => {
+    const { old, next } = await tokensOfTwoOwners()
+    const fence = createFence({ resource: 'shard 0' })
+    for (const token of [old, next]) fence.check(token)
+    expect(() => fence.check(old)).toThrow(expect.objectContaining({ code: 'STALE_TERM' }))
+    expect(fence.highestTerm).toBe(next)
   })
 
   test('a refusal names the resource, the offered term and the highest accepted term', () => {

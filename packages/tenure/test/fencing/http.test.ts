@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createFence, httpFence, type FencedHandler, type HttpFenceOptions } from '../../src/fencing/index.ts'
 import { makeGate } from './gate.ts'
+import { tokensOfTwoOwners } from './shard-tokens.ts'
 
 describe('httpFence', () => {
   const servers: Server[] = []
@@ -41,6 +42,19 @@ describe('httpFence', () => {
       message: expect.stringMatching(/"report".*term 9.*term 10/),
     })
     expect(seen).toEqual([3, 3, 10])
+  })
+
+  test('httpFence answers 409 to the token of a former owner of a shard, and forwards that of the next one', async () => {
+    const { old, next } = await tokensOfTwoOwners()
+    const seen: number[] = []
+    const port = await listen({ fence: createFence() }, (_request, response, token) => {
+      seen.push(token)
+      response.end()
+    })
+    const statuses = []
+    for (const token of [old, next, old]) statuses.push((await put(port, String(token))).status)
+    expect(statuses).toEqual([200, 200, 409])
+    expect(seen).toEqual([old, next])
   })
 
   test.each([

@@ -6,6 +6,7 @@ import { describeWith } from '../../../../test/servers/suite.ts'
 import { postgresFence } from '../../src/fencing/index.ts'
 import { makeGate } from './gate.ts'
 import { hostileTerms } from './hostile-terms.ts'
+import { tokensOfTwoOwners } from './shard-tokens.ts'
 
 const stale = expect.objectContaining({ code: 'STALE_TERM' })
 
@@ -41,6 +42,14 @@ describeWith(postgres, 'postgresFence', (server) => {
     await expect(late).rejects.toThrow(stale)
     await expect(late).rejects.toThrow(new RegExp(`"${resource}".*term 9.*term 10`))
     expect(await written()).toBe('term 10')
+  })
+
+  test('run refuses the token of a former owner of a shard, and accepts that of the next one', async () => {
+    const { old, next } = await tokensOfTwoOwners()
+    await makeFence().run(old, (connection) => write(connection, 'old'))
+    await makeFence().run(next, (connection) => write(connection, 'next'))
+    await expect(makeFence().run(old, (connection) => write(connection, 'late'))).rejects.toThrow(stale)
+    expect(await written()).toBe('next')
   })
 
   test('fences of different resources are independent', async () => {

@@ -5,6 +5,7 @@ import { redis } from '../../../../test/servers/redis.ts'
 import { describeWith } from '../../../../test/servers/suite.ts'
 import { redisFence, type RedisFenceOptions } from '../../src/fencing/index.ts'
 import { hostileTerms } from './hostile-terms.ts'
+import { tokensOfTwoOwners } from './shard-tokens.ts'
 
 const stale = expect.objectContaining({ code: 'STALE_TERM' })
 
@@ -57,6 +58,15 @@ describeWith(redis, 'redisFence', (server) => {
       expect(await reader.get('report')).toBe('term 10')
       expect(await reader.get(fence.key)).toBe('10')
       expect(await reader.ttl(fence.key)).toBe(-1)
+    })
+
+    test('write refuses the token of a former owner of a shard, and accepts that of the next one', async () => {
+      const { old, next } = await tokensOfTwoOwners()
+      const fence = makeFence()
+      await fence.write(old, ['SET', `${resource} data`, 'old'])
+      await fence.write(next, ['SET', `${resource} data`, 'next'])
+      await expect(fence.write(old, ['SET', `${resource} data`, 'late'])).rejects.toThrow(stale)
+      expect(await reader.get(`${resource} data`)).toBe('next')
     })
 
     test('write distinguishes the largest terms and stores them as digits', async () => {

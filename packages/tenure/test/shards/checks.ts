@@ -37,6 +37,7 @@ function owner({ member }: Rules, keepsTerms = true): MemberState {
 const coordinatorSettings: CoordinatorSettings = {
   shards: settings,
   maxMembers: 3,
+  seatLimit: 3,
   maxMoves: 1,
   retryIntervalMs: 0,
   writeIntervalMs: 0,
@@ -73,8 +74,9 @@ function reads(
   { coordinator, balancing }: Rules,
   state: CoordinatorState,
   nowMs: number,
-  records: readonly (SeatRecord | undefined)[],
+  shown: readonly (SeatRecord | undefined)[],
 ): CoordinatorStep {
+  const records = Array.from({ length: Math.max(state.settings.maxMembers, shown.length) }, (_, index) => shown[index])
   const tools = { balance: balancing.balance, sizeOf: () => 0 }
   const step = coordinator.coordinatorStep(state, { type: 'seats', sentAtMs: nowMs, records, nowMs }, tools)
   const isWritten = step.effects.some((effect) => effect.do === 'write')
@@ -132,6 +134,18 @@ export const checks = {
     const { effects } = reads(rules, elected(rules, undefined), 0, [undefined, inherited])
     const raised = effects.map((effect) => (effect.do === 'step-down' ? effect.afterTerm : effect.do))
     assert.deepEqual(raised, [5])
+  },
+  'a recovery counts no read that ends with a seat in use': (rules: Rules) => {
+    const before = elected(rules, undefined)
+    const state = { ...before, settings: { ...before.settings, seatLimit: 100 } }
+    const taken = [seat('a'), seat('b'), seat('c')]
+    const short = reads(rules, state, 0, taken)
+    assert.deepEqual(short.effects, [])
+    const whole = reads(rules, short.state, 100, [...taken, undefined])
+    assert.deepEqual(
+      whole.effects.map((effect) => effect.do),
+      ['write'],
+    )
   },
   'a report of an earlier member on the seat does not count': (rules: Rules) => {
     const owned = assignment(epochIn(1, 5), { state: 'owned', owner: { seat: 0, attempt: 'b' }, token: epochIn(1, 5) })

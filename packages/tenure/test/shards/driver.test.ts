@@ -47,4 +47,32 @@ describe.each(storeKinds)('%s store', (kind) => {
     if (coordinator) fleet.crash(coordinator)
     expect(await fleet.until(() => fleet.isSettled(), 4 * leaseMs)).toBeLessThan(takeoverMs + 0.55 * leaseMs)
   })
+
+  test('a recovery frees no shard of a member on a seat that the coordinator itself would never take', async () => {
+    const fleet = new ShardFleet(kind, 6)
+    // A rolling update that raises maxMembers: the older process coordinates.
+    const ada = fleet.join('ada', { maxMembers: 1 })
+    const bob = fleet.join('bob', { maxMembers: 4 })
+    await fleet.until(() => bob.shards.status().owned.length === 3, 6 * leaseMs)
+    await fleet.until(() => fleet.isSettled(), leaseMs)
+    // Bob renews its seat, but learns nothing about the group. S1 is checked all the time.
+    bob.fateOf = (_, election) => (election === 'sessions' ? { lost: 'request' } : {})
+    fleet.delete('sessions')
+    // With a third member, the next assignment gives some of bob's shards to others.
+    const eve = fleet.join('eve', { maxMembers: 4 })
+    eve.fateOf = (verb, election) => (verb === 'acquire' && election === 'sessions' ? { lost: 'request' } : {})
+    await fleet.until(() => ada.shards.status().isCoordinator, 6 * leaseMs)
+    await fleet.advance(4 * leaseMs)
+    bob.fateOf = () => ({})
+    await fleet.until(() => fleet.isSettled(), 6 * leaseMs)
+  })
+
+  test('a coordinator replaces a crashed member on a seat that it would never take itself', async () => {
+    const fleet = new ShardFleet(kind, 6)
+    fleet.join('ada', { maxMembers: 1 })
+    const bob = fleet.join('bob', { maxMembers: 4 })
+    await fleet.until(() => fleet.isSettled() && bob.shards.status().owned.length === 3, 6 * leaseMs)
+    fleet.crash(bob)
+    await fleet.until(() => fleet.isSettled(), takeoverMs + leaseMs)
+  })
 })

@@ -143,6 +143,13 @@ export const shardMutations: readonly ShardMutation[] = [
     in: { budget: 2, keepsTerms: false, faults: ['delete-group', 'crash'] },
   },
   {
+    name: 'recover without the seats that only other processes could take',
+    file: coordinator,
+    find: 'Math.max(maxMembers, shown + 2)',
+    replace: 'Math.max(maxMembers, shown + 1)',
+    caughtBy: 'a recovery counts no read that ends with a seat in use',
+  },
+  {
     name: 'count a report without its attempt',
     file: seats,
     find: 'return view?.attempt === attempt && view.report?.attempt === attempt ? view.report : undefined',

@@ -65,6 +65,7 @@ export class ShardFleet {
   readonly processes: ShardProcess[] = []
   readonly log: string[] = []
   readonly writes = { count: 0 }
+  readonly reads = { count: 0 }
   readonly #shards: number
   readonly #options: Partial<ShardsOptions>
   readonly #store: { readonly inner: LeaseStore; delete(election: string): void }
@@ -248,7 +249,8 @@ export class ShardFleet {
       // The network has its own time: a request is delivered even if its sender stalls or gives up.
       if (toMs > 0) await new Promise<void>((resolve) => this.clock.setTimer(toMs, resolve))
       if (process.isCut || lost === 'request') return silence(signal)
-      if (verb !== 'read') this.writes.count += 1
+      const calls = verb === 'read' ? this.reads : this.writes
+      calls.count += 1
       const answer = await send()
       if (fromMs > 0) await new Promise<void>((resolve) => this.clock.setTimer(fromMs, resolve))
       // A stalled process takes the answer when it runs again.

@@ -104,6 +104,29 @@ test('work that does not settle is reported once, and its shards go to others af
   await fleet.until(() => bob.shards.status().owned.length === 4, takeoverMs + leaseMs)
 })
 
+test('a seat that is left because of one shard is not released while the work on another one still runs', async () => {
+  // The work on the first shard that is taken away settles as soon as the signal of the other one aborts, which is when
+  // this process leaves its seat. The work on the other shard takes longer.
+  let end = (): void => undefined
+  const endOfAny = new Promise<void>((resolve) => (end = resolve))
+  let aborted = 0
+  const fleet = new ShardFleet('memory', 2, { drainTimeoutMs: 5_000 })
+  const ada = fleet.join('ada', {
+    work: async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      aborted += 1
+      if (aborted === 1) return endOfAny
+      end()
+      return new Promise(() => undefined)
+    },
+  })
+  await fleet.until(() => ada.shards.status().owned.length === 2, 4 * leaseMs)
+  fleet.join('bob')
+  await fleet.until(() => aborted === 2, 4 * leaseMs)
+  await fleet.advance(1_000)
+  expect((await fleet.read('sessions.member.0'))?.released).toBe(false)
+})
+
 test('a process whose work has not settled takes no other seat, and joins again once it has', async () => {
   const { fleet, processes } = await fleetOf(['ada', 'bob'])
   const [ada] = processes as [ShardProcess, ShardProcess]

@@ -240,6 +240,13 @@ describe('openStore', () => {
     expect(await openStore('http://elections.example.com', { environment: {} })).toMatchObject({ terms: true })
   })
 
+  test('openStore does not take the fencing token of a shard for a credential', async () => {
+    const environment = { TENURE_SHARD: '3', TENURE_TOKEN: '65537' }
+    expect(await openStore('http://elections.example.com', { environment })).toMatchObject({ terms: true })
+    const withFile = { ...environment, TENURE_TOKEN_FILE: '/run/token' }
+    expect(await openStore('https://elections.example.com', { environment: withFile })).toMatchObject({ terms: true })
+  })
+
   test('openStore opens an election service with credentials from the process environment', async () => {
     onTestFinished(() => void vi.unstubAllEnvs())
     expect(await openStore('http://elections.example.com:7070')).toMatchObject({ expiry: 'own-clock', terms: true })

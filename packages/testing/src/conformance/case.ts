@@ -25,6 +25,8 @@ export interface Case {
 /** Returns why a case does not apply to a store, or undefined if it applies. */
 export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string | undefined {
   const { store } = under
+  // A store that says that it keeps terms must prove it, even if its test says otherwise.
+  const forgetsTerms = under.forgetsTerms === true && store.keepsTerms !== true
   const met: Record<Need, boolean> = {
     terms: store.terms,
     'own-clock': store.expiry === 'own-clock',
@@ -35,8 +37,8 @@ export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string |
     forget: store.forget !== undefined,
     remove: under.remove !== undefined,
     open: under.open !== undefined,
-    'lasting-terms': !under.forgetsTerms,
-    'terms-in-records': under.forgetsTerms === true,
+    'lasting-terms': !forgetsTerms,
+    'terms-in-records': forgetsTerms,
     successors: !under.dropsSuccessors,
   }
   const reasons: Record<Need, string> = {

@@ -9,6 +9,7 @@ import { acquireCases } from './acquire.ts'
 import { callsCases } from './calls.ts'
 import { unmetNeed, type Case } from './case.ts'
 import { concurrencyCases } from './concurrency.ts'
+import { declaredCases } from './declared-values.ts'
 import { expiryCases } from './expiry.ts'
 import { forgetCases } from './forget.ts'
 import { heldCases, successorCases } from './held-claims.ts'
@@ -43,6 +44,7 @@ const cases: readonly Case[] = [
   ...heldCases,
   ...successorCases,
   ...largestCases,
+  ...declaredCases,
   ...vanishedCases,
   ...concurrencyCases,
   ...namesCases,

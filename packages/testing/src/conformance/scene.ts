@@ -27,7 +27,7 @@ export interface StoreUnderTest {
   readonly remove?: ((election: string) => void | Promise<void>) | undefined
   /**
    * True if the store loses the highest term when the record is removed. Default: false. The term must then outlive the
-   * record.
+   * record. A store whose `keepsTerms` is true is tested as if this were false.
    */
   readonly forgetsTerms?: boolean | undefined
   /** True if the store drops the successor that a release names. Default: false, it keeps it until the next grant. */

@@ -36,6 +36,11 @@ export interface SimulatedPreference {
   readonly priority: Priority
   /** Undefined if its work need not report progress. */
   readonly progressTimeoutMs: number | undefined
+  /** Whether it takes a seat among the members. */
+  readonly present: boolean
+  /** The number of its rollout. Undefined if it has none. */
+  readonly generation: number | undefined
+  readonly maxMembers: number | undefined
 }
 
 /** One simulated process: an elector, its machine, its link to the store, and the work that it does while it leads. */
@@ -158,10 +163,14 @@ export class Candidate {
     const traced: LeaseStore = {
       ...store,
       read: (election, call) => {
-        this.#lastVerb = 'read'
+        if (election === this.elector.election) this.#lastVerb = 'read'
         return store.read(election, call)
       },
       acquire: (claim, call) => {
+        if (claim.election !== this.elector.election) {
+          this.#sends(claim)
+          return store.acquire(claim, call)
+        }
         this.#lastVerb = 'acquire'
         if (claim.attempt !== this.#attempt) this.#attemptSentAtMs = this.#world.nowMs
         this.#attempt = claim.attempt
@@ -170,11 +179,12 @@ export class Candidate {
         return this.#settling(claim.attempt, false, store.acquire(claim, call))
       },
       renew: (claim, call) => {
-        this.#renewSentAtMs = this.#world.nowMs
+        if (claim.election === this.elector.election) this.#renewSentAtMs = this.#world.nowMs
         this.#sends(claim)
         return store.renew(claim, call)
       },
       release: (claim, call) => {
+        if (claim.election !== this.elector.election) return store.release(claim, call)
         this.#writeIds.add(claim.writeId ?? claim.attempt).add(claim.attempt)
         return this.#settling(claim.attempt, true, store.release(claim, call))
       },
@@ -250,6 +260,14 @@ export class Candidate {
     if (leadsByClock(this.elector)) return true
     const settled = this.machine.backlog === 0
     return settled && this.#leadership !== undefined && !lossOf(this.#leadership) && this.#signalIsDue()
+  }
+
+  /** The seat that it holds, as it believes. Undefined if it holds none, or does not run. */
+  get seat(): number | undefined {
+    const { state, wokeAtMs } = this.machine
+    // After a sleep, its clock notices only at the next tick how long the sleep was.
+    const isAware = state === 'running' && this.#world.nowMs - wokeAtMs > 1_100
+    return isAware ? this.elector.explain().seat : undefined
   }
 
   /** Makes the process unfit to lead for a while. */

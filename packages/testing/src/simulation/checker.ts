@@ -36,6 +36,13 @@ export interface Counts {
   handOvers: number
   /** How many times a leader stepped down because it was not eligible, or because its work made no progress. */
   unfit: number
+  /** How often a seat was granted. */
+  seats: number
+  /** How often a candidate knew a present member of a newer generation when a term was released. */
+  newerGenerations: number
+  /** How often an administrator asked a leader to hand over, and how often that candidate led then. */
+  requests: number
+  requestsFollowed: number
 }
 
 /**
@@ -56,7 +63,7 @@ const busyTimers = 150
 
 /** The state of each candidate that the checker reads. */
 export type Participant = Pick<Candidate, 'name' | 'term' | 'machine' | 'believes' | 'hasReleased' | 'runsWorkOf'> &
-  Partial<Pick<Candidate, 'overstays'>>
+  Partial<Pick<Candidate, 'overstays' | 'seat'>>
 
 /** Checks the invariants of the design while a simulation runs. */
 export class Checker {
@@ -89,11 +96,16 @@ export class Checker {
     guardFaults: 0,
     handOvers: 0,
     unfit: 0,
+    seats: 0,
+    newerGenerations: 0,
+    requests: 0,
+    requestsFollowed: 0,
   }
   readonly #world: World
   readonly #timeline: Timeline
   readonly #promises: Guarantees
   readonly #termOfAttempt = new Map<string, number>()
+  readonly #attemptOfSeat = new Map<string, string>()
   #highestTerm = 0
   #lastHolder: string | undefined
   /** The candidate that the last release named. */
@@ -163,6 +175,17 @@ export class Checker {
         )
       }
     }
+  }
+
+  /** I1: no two processes hold one seat. */
+  seatGranted({ election, attempt, holder, version }: LeaseRecord, candidates: readonly Participant[]): void {
+    if (this.#attemptOfSeat.get(election) === attempt) return
+    this.#attemptOfSeat.set(election, attempt)
+    this.counts.seats += 1
+    if (!this.#promises.belief) return
+    const others = candidates.filter(({ name, seat = -1 }) => name !== holder && election.endsWith(`.member.${seat}`))
+    for (const { name } of others)
+      this.violate('I1', `${holder} was granted ${election} (version ${version}) while ${name} still held it`)
   }
 
   /** I7: checks a release that the store applied. */

@@ -64,6 +64,11 @@ export interface ExploreOptions {
    */
   readonly priorities?: readonly Priority[] | undefined
   /**
+   * Whether the first elector may see, at any time, a present member of a newer generation than its own, which is none
+   * of the electors. Default: false.
+   */
+  readonly newerGeneration?: boolean | undefined
+  /**
    * How many ticks may pass without a leader while every process runs, is eligible, and no fault occurs. Default: three
    * leases.
    */
@@ -91,6 +96,7 @@ const names: OptionNames<ExploreOptions> = {
   jitter: true,
   rates: true,
   priorities: true,
+  newerGeneration: true,
   leaderWithinTicks: true,
   leaseTicks: true,
   delayTicks: true,
@@ -128,7 +134,7 @@ export function setupOf(options: ExploreOptions): Setup {
   const { electors = 2, faults = withoutPreference, expiry = 'observed', watch = true, jitter = [0] } = options
   const { rates = [], leaseTicks = 12, delayTicks = 0, budget = 1, seconds = 60, states = 1 } = options
   const { releaseOnCrash = false, readsFirst = false, leaderWithinTicks } = options
-  const { priorities: wanted = [] } = options
+  const { priorities: wanted = [], newerGeneration = false } = options
   checkWhole('electors', electors, 1, 4)
   checkWhole('budget', budget, 0, 200)
   checkWhole('leaseTicks', leaseTicks, 6, 48)
@@ -139,6 +145,7 @@ export function setupOf(options: ExploreOptions): Setup {
   checkOneOf('expiry', expiry, ['observed', 'own-clock'])
   checkBoolean('watch', watch)
   checkBoolean('releaseOnCrash', releaseOnCrash)
+  checkBoolean('newerGeneration', newerGeneration)
   checkBoolean('readsFirst', readsFirst)
   if (readsFirst && expiry === 'own-clock') {
     const why = 'a read does not show when such a store treats a lease as expired'
@@ -182,7 +189,7 @@ export function setupOf(options: ExploreOptions): Setup {
   }))
   const tickMs = leaseDurationMs / leaseTicks
   const ticksMs = settings.map((_, index) => tickMs * (rates[index] ?? 1))
-  const how = { expiry, jitter, delayTicks, isGuarded: releaseOnCrash, leaderWithinTicks }
+  const how = { expiry, jitter, delayTicks, isGuarded: releaseOnCrash, newerGeneration, leaderWithinTicks }
   return { settings, tickMs, ticksMs, faults: new Set(faults), ...how }
 }
 

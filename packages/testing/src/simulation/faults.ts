@@ -211,6 +211,7 @@ export class Faults {
       case 'hand-over': {
         const others = this.#fleet.candidates.map(({ name }) => name).filter((name) => name !== victim.name)
         const to = this.#random.pick([...others, 'nobody'])
+        if (victim.preference?.present && this.#random.chance(0.5)) return this.#fleet.requestHandOver(to)
         return void victim.elector.stepDown({ to, cooldownMs: this.#random.next() * this.#leaseDurationMs })
       }
       case 'guard-crash':

@@ -10,7 +10,7 @@ import {
   memoryStore,
   type TimingOptions,
 } from 'tenure'
-import { checkFound, checkOutcome, checkStore, latestDeadlineMs, priorities } from 'tenure/internal'
+import { checkFound, checkOutcome, checkStore, latestDeadlineMs, priorities, requestHandOver } from 'tenure/internal'
 import { type Current, decodeRecord, type SwapServer, swapStore } from 'tenure/store-kit'
 import { Candidate, type SimulatedPreference, type WorkProfile } from './candidate.ts'
 import type { Checker } from './checker.ts'
@@ -58,6 +58,8 @@ export interface FleetPlan {
   readonly isGuarded: boolean
   /** Whether the processes say whether they should lead. */
   readonly isPreferring: boolean
+  /** How many seats there are among the members. 0 if no process takes one. */
+  readonly seats: number
 }
 
 /** Candidates that start and stop, and the server that they use. */
@@ -73,6 +75,8 @@ export class SimulatedFleet {
   readonly #storeFor: (link: Link | undefined, clock: Clock) => LeaseStore
   readonly #inside: LeaseStore
   #delete: (() => void) | undefined
+  /** How many processes have started. */
+  #started = 0
   #deletedAtMs = -Infinity
 
   constructor(world: World, random: Random, timeline: Timeline, checker: Checker, plan: FleetPlan) {
@@ -205,7 +209,38 @@ export class SimulatedFleet {
     return {
       priority: this.#random.pick(priorities),
       progressTimeoutMs: this.#random.chance(0.5) ? this.#random.between(0.3, 2) * leaseDurationMs : undefined,
+      ...this.#presence(),
     }
+  }
+
+  /** A process that replaces another one is of a newer generation. */
+  #presence(): Pick<SimulatedPreference, 'present' | 'generation' | 'maxMembers'> {
+    const { size, seats } = this.#plan
+    if (seats === 0) return { present: false, generation: undefined, maxMembers: undefined }
+    const generation = Math.floor(this.#started++ / size)
+    return { present: true, generation: this.#random.chance(0.8) ? generation : undefined, maxMembers: seats }
+  }
+
+  /** Asks the leader to hand over to a candidate, as an administrator does, from a process that may crash. */
+  requestHandOver(to: string): void {
+    const machine = this.#machine()
+    const random = this.#random.fork()
+    const weather = fairWeather(this.#random.magnitude(...this.#plan.latenciesMs), Infinity)
+    const link = new Link({ world: this.#world, random, machine, server: this.server, weather })
+    const { clock } = machine
+    const ended = new AbortController()
+    const request = { election: simulatedElection, to, identity: `request-${clock.randomId()}`, clock }
+    const limits = { waitMs: 60_000, timeoutMs: 5_000, signal: ended.signal }
+    this.#checker.counts.requests += 1
+    if (random.chance(0.2)) this.#world.after(random.magnitude(100, 20_000), () => machine.crash())
+    void requestHandOver(this.#storeFor(link, clock), { ...request, ...limits }).then(
+      ({ result }) => {
+        if (result === 'handed-over') this.#checker.counts.requestsFollowed += 1
+        this.#timeline.add(this.#world.nowMs, request.identity, `asked for ${to}: ${result}`)
+      },
+      // The store did not answer.
+      () => undefined,
+    )
   }
 
   /** A guard with its own machine and its own network. Their faults are independent of those of its process. */
@@ -323,12 +358,12 @@ export class SimulatedFleet {
       ...store,
       acquire: async (claim, call) => {
         const outcome = await store.acquire(claim, call)
-        if (outcome.ok) this.#checker.granted(outcome.record, this.candidates)
+        if (outcome.ok) this.#granted(outcome.record)
         return outcome
       },
       release: async (claim, call) => {
         const outcome = await store.release(claim, call)
-        if (outcome.ok) this.#checker.released(outcome.record, this.candidates)
+        if (outcome.ok) this.#released(outcome.record)
         return outcome
       },
     }
@@ -344,8 +379,20 @@ export class SimulatedFleet {
   }
 
   #note(record: LeaseRecord): void {
-    if (record.released) this.#checker.released(record, this.candidates)
-    else this.#checker.granted(record, this.candidates)
+    if (record.released) this.#released(record)
+    else this.#granted(record)
+  }
+
+  #granted(record: LeaseRecord): void {
+    if (record.election === simulatedElection) this.#checker.granted(record, this.candidates)
+    else this.#checker.seatGranted(record, this.candidates)
+  }
+
+  #released(record: LeaseRecord): void {
+    if (record.election !== simulatedElection) return
+    const { counts } = this.#checker
+    counts.newerGenerations += this.candidates.filter(({ elector }) => elector.explain().newerGeneration).length
+    this.#checker.released(record, this.candidates)
   }
 }
 

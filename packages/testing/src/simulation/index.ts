@@ -52,6 +52,12 @@ export interface SimulationOptions {
    */
   readonly preference?: boolean | undefined
   /**
+   * Whether processes with a preference take seats among the members, have generations, and hand over on request. It
+   * takes ten times as long. A store under test must keep more than one election. Default: in every thirtieth run, by
+   * its seed, on a store of the library.
+   */
+  readonly present?: boolean | undefined
+  /**
    * Lets clock rates be wrong by more than the electors allow for. Two leaders may then overlap, but fencing must still
    * hold.
    */
@@ -71,6 +77,7 @@ const names: OptionNames<SimulationOptions> = {
   slow: true,
   releaseOnCrash: true,
   preference: true,
+  present: true,
   clocksBeyondBound: true,
 }
 
@@ -113,8 +120,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const shortestLeaseMs = mixed ? leaseDurationMs / 2 : leaseDurationMs
   const longestLeaseMs = mixed ? leaseDurationMs * 2 : leaseDurationMs
   const slow = options.slow ?? random.chance(0.1)
-  // The successor's wait and the lowest priority, each in two of the longest retry intervals.
-  const preferenceMs = isPreferring ? longestLeaseMs * 3 * 2 * (2 / 15) : 0
+  // The successor's wait, the lowest priority, and a newer generation, each in two of the longest retry intervals.
+  const preferenceMs = isPreferring ? longestLeaseMs * 4 * 2 * (2 / 15) : 0
   const checker = new Checker(world, timeline, {
     belief: !options.clocksBeyondBound,
     terms: store === 'memory' || !kinds.includes('deleted-record'),
@@ -123,8 +130,11 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     leaderWithinMs:
       leaderWithinMs(kinds, store, longestLeaseMs, driftRatio, isGuarded) + (slow ? longestLeaseMs : 0) + preferenceMs,
   })
-  const fleet = new SimulatedFleet(world, random.fork(), timeline, checker, {
-    size: options.electors ?? 5 + Math.floor(random.next() * 4),
+  const isPresent = options.present ?? (isPreferring && seed % 30 === 0 && typeof store === 'string')
+  const ofFleet = random.fork()
+  const size = options.electors ?? 5 + Math.floor(random.next() * 4)
+  const fleet = new SimulatedFleet(world, ofFleet, timeline, checker, {
+    size,
     store,
     // An answer takes twice as long, plus up to half of that at random.
     latenciesMs: slow ? [shortestLeaseMs / 40, shortestLeaseMs / 18] : [0.5, 30],
@@ -141,6 +151,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     stoppedForMs: 3 * leaseDurationMs,
     isGuarded,
     isPreferring,
+    seats: isPresent ? size + random.pick([2, 3, -1]) : 0,
   })
   const meanMs = options.faultEveryMs ?? random.magnitude(20_000, 300_000)
   // Short leases and slow answers leave no slack for faults that are otherwise harmless.
@@ -188,6 +199,7 @@ function checkValues(options: SimulationOptions): void {
   for (const kind of faults) checkOneOf('faults', kind, faultKinds)
   if (options.releaseOnCrash !== undefined) checkBoolean('releaseOnCrash', options.releaseOnCrash)
   if (options.preference !== undefined) checkBoolean('preference', options.preference)
+  if (options.present !== undefined) checkBoolean('present', options.present)
 }
 
 /** I10: the bound can be exact only if crashes are the only fault. */

@@ -606,6 +606,24 @@ const seam: StoreMutation[] = [
 
 const cas: StoreMutation[] = [
   {
+    name: 'the store says that it keeps terms',
+    file: 'store-kit/cas-store.ts',
+    find: "readonly expiry = 'observed'\n",
+    replace: "readonly expiry = 'observed'\n  readonly keepsTerms = true\n",
+    store: 'cas',
+    caughtBy: ['the highest term survives the removal of its record'],
+  },
+  {
+    name: 'the store declares a limit of 4,000 bytes',
+    file: 'store-kit/cas-store.ts',
+    find: "readonly expiry = 'observed'\n",
+    replace: "readonly expiry = 'observed'\n  readonly checkpointLimitBytes = 4_000\n",
+    store: 'cas',
+    caughtBy: [
+      'checkpointLimitBytes is at least 4,096 or not declared, and keepsTerms is true, false, or not declared',
+    ],
+  },
+  {
     name: 'a lost race counts as won',
     file: 'store-kit/cas-store.ts',
     find: 'if (version === undefined) return { ok: false }\n    const record = { ...draft, version }',

@@ -12,7 +12,9 @@ export interface PreferenceMutant extends EngineMutant {
 const watched: ExploreOptions = { leaseTicks: 6 }
 const polled: ExploreOptions = { ...watched, watch: false }
 /** One process that must lead again as soon as its own cooldown has ended. */
-const alone: ExploreOptions = { ...watched, electors: 1, priorities: ['lowest'], leaderWithinTicks: 7 }
+const alone: ExploreOptions = { ...polled, electors: 1, priorities: ['lowest'], leaderWithinTicks: 7 }
+/** One process that sees a member of a newer generation. */
+const outdated: ExploreOptions = { ...alone, leaderWithinTicks: 9, newerGeneration: true }
 
 /** Faults that are about who should lead, often. */
 const often = { preference: true, faultEveryMs: 20_000 } as const
@@ -39,7 +41,7 @@ export const preferenceMutants: readonly PreferenceMutant[] = [
     name: 'apply the delay of a priority to a record that was never written',
     file: election,
     find: '  const wait = heldBack(s)\n',
-    replace: `  const untilMs = s.contendsSinceMs + 2 * s.settings.retryIntervalMs
+    replace: `  const untilMs = s.lastReplyAtMs + 2 * s.settings.retryIntervalMs
   const isNew = !s.view && s.preference.priority !== 'normal' && s.nowMs < untilMs
   const wait = heldBack(s) ?? (isNew ? { by: 'priority' as const, untilMs } : undefined)\n`,
     explored: { ...watched, budget: 0, priorities: ['lowest', 'lowest'] },
@@ -89,5 +91,26 @@ export const preferenceMutants: readonly PreferenceMutant[] = [
     replace: '  return Math.max(view.record?.released ? s.nowMs',
     in: { ...often, faults: ['step-down', 'hand-over'] },
     explored: { ...watched, priorities: ['lowest', 'lowest'], faults: ['step-down'] },
+  },
+  {
+    name: 'leave the lease to a newer generation without an end',
+    file: preference,
+    find: 'priorities.indexOf(priorityOf(s)) + (newerGenerationOf(s) ? 1 : 0)',
+    replace: 'priorities.indexOf(priorityOf(s)) + (newerGenerationOf(s) ? Infinity : 0)',
+    explored: { ...outdated, faults: ['step-down'] },
+  },
+  {
+    name: 'count the delay of a newer generation from when it was last seen',
+    file: preference,
+    find: ': expiredAtMs, successorUntilMs(s)) + delayMs',
+    replace: ': expiredAtMs, successorUntilMs(s), newerGenerationOf(s) ? s.nowMs : -Infinity) + delayMs',
+    explored: { ...outdated, faults: ['step-down'] },
+  },
+  {
+    name: 'step down because of a newer generation',
+    file: preference,
+    find: "return s.nowMs >= progressDueMs(s) ? 'stalled' : undefined",
+    replace: "return s.nowMs >= progressDueMs(s) || newerGenerationOf(s) ? 'stalled' : undefined",
+    explored: { ...outdated, budget: 0 },
   },
 ]

@@ -9,6 +9,7 @@ export function later(passedMs: number, heldPassedMs: number): FieldVisitor {
     heldDue: (ms) => ms - heldPassedMs,
     moment: (ms) => ms - passedMs,
     heldMoment: (ms) => ms - heldPassedMs,
+    since: (ms) => ms - passedMs,
     term: same,
     attempt: same,
     writeId: same,

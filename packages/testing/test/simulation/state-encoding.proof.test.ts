@@ -28,6 +28,9 @@ const circumstances: readonly ExploreOptions[] = [
   { watch: false, leaseTicks: 6, releaseOnCrash: true },
   { leaseTicks: 6, releaseOnCrash: true },
   { leaseTicks: 6, priorities: ['lowest', 'low'], faults: ['hand-over', 'ineligible', 'no-progress', 'crash'] },
+  { leaseTicks: 6, readsFirst: true },
+  { leaseTicks: 6, newerGeneration: true, faults: ['hand-over', 'crash', 'step-down'] },
+  { watch: false, leaseTicks: 6, newerGeneration: true, priorities: ['lowest', 'lowest'], faults: ['crash'] },
   { watch: false, leaseTicks: 6, priorities: ['low'], faults: ['hand-over', 'ineligible', 'no-progress', 'stall'] },
 ]
 

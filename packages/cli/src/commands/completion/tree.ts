@@ -64,7 +64,7 @@ export function branchesOf(program: Command): Branch[] {
 function flagsOf(command: Command, help: Help): Flag[] {
   const all = [command, ...command.commands].flatMap((each) => help.visibleOptions(each))
   const flags = all.map(({ long, short, flags: text, description }): [string, Flag] => {
-    const [, placeholder] = /[<[]([\w.-]+)[>\]]/.exec(text) ?? []
+    const [, placeholder] = /[<[]([\w.:-]+)[>\]]/.exec(text) ?? []
     const name = long ?? short ?? ''
     return [name, { name, help: description, values: valuesOf(placeholder) }]
   })

@@ -88,7 +88,7 @@ async function resignFor(service: ServiceStore, asked: Asked): Promise<HandOverO
     if (leader.node_id === to) return { result: 'handed-over', term: leader.term }
     return { result: 'led-by-other', holder: leader.node_id, term: leader.term }
   }
-  return { result: 'no-leader' }
+  return { result: 'nobody-leads', holder: node_id, term }
 }
 
 /** The fields for `--json`. */
@@ -111,6 +111,8 @@ function sentenceOf(outcome: HandOverOutcome, { election, to, waitMs }: Asked): 
       return `"${to}" is not eligible to lead "${election}" now, so nothing was handed over.`
     case 'led-by-other':
       return `"${outcome.holder}" leads "${election}" in term ${outcome.term}, instead of "${to}".`
+    case 'nobody-leads':
+      return `"${outcome.holder}" no longer leads "${election}" in term ${outcome.term}, but nobody leads it yet after ${waitMs / 1_000} s.`
     case 'no-reaction': {
       const { holder, term, isPresent, isCandidateLive } = outcome
       const why = !isPresent

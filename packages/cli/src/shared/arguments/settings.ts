@@ -244,6 +244,7 @@ const otherVariables = [
   'TENURE_ELECTION',
   'TENURE_FENCE_FILE',
   'TENURE_SCHEDULED_AT',
+  'TENURE_SHARD',
   'TENURE_GUARD',
 ]
 

@@ -52,6 +52,8 @@ export interface PresenceSettings extends MemberOffer {
   readonly clock: Clock
   /** Creates the elector of a seat. It is passed in, because the elector's own module uses this one. */
   createElector(options: ElectorOptions): Elector
+  /** What it means for the process that it has no seat, as the end of a message. Default: it takes part in the election. */
+  readonly withoutSeat?: string | undefined
   /** Called once for each problem that keeps this process from being present, until it has a seat again. */
   onProblem(error: TenureError): void
   /** The uses of what is read from the other seats. Undefined if this process need not read them. */
@@ -234,7 +236,8 @@ export class Presence {
   }
 
   get #withoutSeat(): string {
-    return this.#settings.owner?.withoutSeat ?? 'It still takes part in the election'
+    const { owner, withoutSeat = owner?.withoutSeat } = this.#settings
+    return withoutSeat ?? 'It still takes part in the election'
   }
 
   #tell(error: TenureError): void {

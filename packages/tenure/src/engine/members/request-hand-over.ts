@@ -27,6 +27,8 @@ export interface HandOverRequest {
 export type HandOverOutcome =
   | { readonly result: 'handed-over' | 'already-leads'; readonly term: number }
   | { readonly result: 'no-leader' | 'not-present' | 'not-eligible' }
+  /** The leader released the lease, and nobody has taken it yet. */
+  | { readonly result: 'nobody-leads'; readonly holder: string; readonly term: number }
   /** Another process than the candidate leads a later term. */
   | { readonly result: 'led-by-other'; readonly holder: string; readonly term: number }
   /**
@@ -79,11 +81,13 @@ export async function requestHandOver(store: LeaseStore, request: HandOverReques
     releaseOnCrash: undefined,
     clock,
     createElector: (options) => new Elector(options),
+    withoutSeat: 'It has not asked the leader to hand over',
     onProblem: (error) => (problem = error),
   })
   presence.start()
   try {
     let hadSeat = false
+    let isReleased = false
     let isCandidateLive = memberNamed(observer.present(), to)?.live ?? false
     const untilMs = clock.monotonicMs() + waitMs
     while (clock.monotonicMs() < untilMs) {
@@ -93,16 +97,18 @@ export async function requestHandOver(store: LeaseStore, request: HandOverReques
       const { record } = await readLease(store, election, read)
       const outcome = record && outcomeOf(record, before, to)
       if (outcome) return outcome
-      if (isCandidateLive || record?.released) continue
+      isReleased = record?.released === true
+      if (isCandidateLive || isReleased) continue
       // One read cannot tell whether the candidate has crashed.
       await observer.look({ undecidedOnly: true })
       const candidate = memberNamed(observer.present(), to)
       if (!candidate) return { result: 'not-present' }
       isCandidateLive = candidate.live
     }
+    const { holder, term } = before
+    if (isReleased) return { result: 'nobody-leads', holder, term }
     if (!hadSeat) return { result: 'no-seat', problem }
     await observer.look()
-    const { holder, term } = before
     const isPresent = memberNamed(observer.present(), holder) !== undefined
     return obstacleTo(to, observer) ?? { result: 'no-reaction', holder, term, isPresent, isCandidateLive }
   } finally {

@@ -10,7 +10,8 @@ const othersRead = 0o004
 /** The credentials from the environment, for a service that is configured only by its URL. */
 export function environmentCredentials(environment: Environment): ServiceCredentials {
   const tokenFile = environmentFile(environment, 'TENURE_TOKEN_FILE')
-  const { TENURE_TOKEN: token } = environment
+  // For the command of a shard, `tenure run --shards` sets this to the shard's fencing token.
+  const token = environment['TENURE_SHARD'] === undefined ? environment['TENURE_TOKEN'] : undefined
   if (token && tokenFile) {
     throw invalidOption(
       'TENURE_TOKEN_FILE',

@@ -68,6 +68,21 @@ test.each(storeKinds)('a handover request takes no seat that the members do not 
   const named = fleet.start()
   await fleet.advance(leaseMs)
   const outcome = await request(fleet, named.identity)
-  expect(outcome).toMatchObject({ result: 'no-seat', problem: { code: 'SEATS_EXHAUSTED' } })
+  const message = expect.stringContaining('It has not asked the leader to hand over, and takes a seat')
+  expect(outcome).toMatchObject({ result: 'no-seat', problem: { code: 'SEATS_EXHAUSTED', message } })
+  await fleet.stopAll()
+})
+
+test('a request says that nobody leads if the candidate does not take over in time', async () => {
+  const fleet = new PresentFleet(library, 'compare-and-swap')
+  fleet.start()
+  await fleet.advance(1_000)
+  const candidate = fleet.start()
+  await fleet.advance(leaseMs)
+  // The leader still sees its seat.
+  candidate.isCut = true
+  const outcome = await request(fleet, candidate.identity, leaseMs / 2)
+  expect(outcome).toEqual({ result: 'nobody-leads', holder: 'node-0', term: 1 })
+  candidate.isCut = false
   await fleet.stopAll()
 })

@@ -322,6 +322,7 @@ export function coordinatorSettings(setup: ShardSetup): CoordinatorSettings {
   return {
     shards: settingsOf(setup),
     maxMembers: seats,
+    seatLimit: seats,
     maxMoves: 1,
     retryIntervalMs: 0,
     writeIntervalMs: 0,

@@ -14,6 +14,7 @@ import {
   memoryWith,
   type ObservedVersion,
   type OwnAttempt,
+  priorities,
   type ElectionSettings,
   sightWith,
 } from 'tenure/internal'
@@ -41,7 +42,8 @@ export class Encoding {
   readonly #writer: FieldWriter
   readonly #reader: StateFieldReader
 
-  constructor({ settings, tickMs, ticksMs, jitter, expiry, delayTicks, between, isGuarded = false }: Setup) {
+  constructor(setup: Setup) {
+    const { settings, tickMs, ticksMs, expiry, delayTicks, between, isGuarded = false } = setup
     this.#settings = settings
     this.#trueTickMs = tickMs
     this.#tickMs = ticksMs
@@ -49,10 +51,9 @@ export class Encoding {
     this.#delayTicks = delayTicks
     this.#between = between
     this.#isGuarded = isGuarded
-    // The oldest moment that matters: a lease and a retry ago, or two jittered leases for a standby that polls the
-    // store.
-    this.#writer = new FieldWriter(leaseDurationMs * (4 / 3 + 2 * Math.max(...jitter)))
-    this.#reader = new StateFieldReader(this.#writer.words)
+    const readsFirst = mayReadFirst(setup)
+    this.#writer = new FieldWriter(longestAgeMs(setup), readsFirst)
+    this.#reader = new StateFieldReader(this.#writer.words, readsFirst)
   }
 
   /** Encodes a state as it is `ticks` later. The next call overwrites the bytes. */
@@ -161,6 +162,26 @@ export class Encoding {
       names: reader.names,
     }
   }
+}
+
+/**
+ * Returns the age of the oldest moment that matters: a lease and a third, two jittered leases more for a standby that
+ * polls the store, or a lease and the longest delay of a candidate that leaves the lease to others.
+ */
+function longestAgeMs({ settings, jitter, newerGeneration = false }: Setup): number {
+  const delaysMs = settings.map(({ asks, priority, canWatch, retryIntervalMs }) => {
+    const steps = (asks ? priorities.length - 1 : priorities.indexOf(priority)) + (newerGeneration ? 1 : 0)
+    return steps * retryIntervalMs * (canWatch ? 1 : 2)
+  })
+  return leaseDurationMs * (1 + 2 * Math.max(...jitter)) + Math.max(leaseDurationMs / 3, ...delaysMs)
+}
+
+/** Returns whether a campaign may have to begin with a read: because of its store, or because its priority is not normal. */
+function mayReadFirst({ settings, newerGeneration = false }: Setup): boolean {
+  // An elector that is asked may step down, and has the lowest priority for a while.
+  return (
+    newerGeneration || settings.some(({ readsFirst, asks, priority }) => readsFirst || asks || priority !== 'normal')
+  )
 }
 
 /** Returns the memory of a state without entries that can never be matched again. */

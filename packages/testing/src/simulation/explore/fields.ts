@@ -52,6 +52,7 @@ export class FieldWriter implements FieldVisitor {
   /** The clock of that elector. */
   nowMs = 0
   readonly #longestAgeMs: number
+  readonly #readsFirst: boolean
   readonly #bytes = new Uint8Array(mostBytes)
   readonly #view = new DataView(this.#bytes.buffer)
   readonly #numbers = new Map<string, number>()
@@ -63,8 +64,10 @@ export class FieldWriter implements FieldVisitor {
   #unitMs = 0
   #heldNowMs = 0
 
-  constructor(longestAgeMs: number) {
+  /** `readsFirst`: whether a campaign may have to begin with a read. Otherwise no decision asks when it began. */
+  constructor(longestAgeMs: number, readsFirst: boolean) {
     this.#longestAgeMs = longestAgeMs
+    this.#readsFirst = readsFirst
   }
 
   begin(): void {
@@ -118,6 +121,11 @@ export class FieldWriter implements FieldVisitor {
 
   heldMoment(ms: number): number {
     this.#time(Math.max(ms - this.#heldNowMs, -this.#longestAgeMs))
+    return ms
+  }
+
+  since(ms: number, moment: number): number {
+    if (this.#readsFirst) this.small(moment < ms ? 0 : 1)
     return ms
   }
 
@@ -237,7 +245,6 @@ const shown: { [name: string]: unknown } = {
   metadata: {},
   nowMs: 0,
   sleptMs: 0,
-  contendsSinceMs: 0,
 }
 shown['record'] = shown
 shown['preference'] = shown
@@ -250,11 +257,13 @@ export class StateFieldReader implements FieldVisitor {
   /** Represents the value that is being read. Callers take only placeholder fields from it. */
   readonly anything = shown as never
   readonly #words: Interner
+  readonly #readsFirst: boolean
   #bytes: Uint8Array = new Uint8Array()
   #at = 0
 
-  constructor(words: Interner) {
+  constructor(words: Interner, readsFirst: boolean) {
     this.#words = words
+    this.#readsFirst = readsFirst
   }
 
   begin(bytes: Uint8Array, offset: number): void {
@@ -281,6 +290,11 @@ export class StateFieldReader implements FieldVisitor {
 
   heldMoment(): number {
     return this.#number(this.unitMs)
+  }
+
+  since(): number {
+    // Now, or a time before every moment but one that never was.
+    return this.#readsFirst && this.small() === 1 ? -Number.MAX_VALUE : 0
   }
 
   term(): number {

@@ -60,6 +60,8 @@ export interface Setup {
   readonly delayTicks: number
   /** Whether each process has a guard. */
   readonly isGuarded?: boolean | undefined
+  /** Whether the first elector may see a member of a newer generation at any time. */
+  readonly newerGeneration?: boolean | undefined
   /** How many ticks without a fault may pass until somebody leads. Default: three leases. */
   readonly leaderWithinTicks?: number | undefined
   /** The relay model, if there are relays between the electors and the store. */

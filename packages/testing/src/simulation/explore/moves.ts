@@ -1,6 +1,6 @@
 /** All possible next steps: messages arrive, timers fire, work settles, processes start and stop, time passes. */
 import { TenureError } from 'tenure'
-import type { Driver } from 'tenure/internal'
+import type { Driver, NewerGeneration } from 'tenure/internal'
 import type { TransitionChecker } from './checker.ts'
 import { addPassingFaults, addRelayFaults, nameIn, relayArrivals } from './relay-moves.ts'
 import { abandoned, act, settle, withoutEvents } from './process.ts'
@@ -10,6 +10,7 @@ import { eventFor, handle, meddled } from './server.ts'
 import {
   down,
   isProcess,
+  leaseDurationMs,
   type Fault,
   type ModelMessage,
   type ModelProcess,
@@ -41,8 +42,10 @@ export interface Tools {
  * happen first.
  */
 export function naturalMoves(scene: ModelState, setup: Setup): Move[] {
-  const moves = scene.dawn ? arrivals(scene, setup) : restarts(scene, setup)
   const day = { ...scene, dawn: false }
+  const moves = scene.dawn ? arrivals(scene, setup) : restarts(scene, setup)
+  // These come first, so that the check of the liveness bound follows an elector that always sees a newer member.
+  if (setup.newerGeneration) moves.push(...sightings(scene, day, setup))
   const add = (who: string, what: () => string, run: (tools: Tools) => ModelState, isLate = false) =>
     moves.push({ who, what, ticks: 0, run, isLate })
   let isPressing = false
@@ -159,6 +162,35 @@ function settlements(scene: ModelState, day: ModelState, setup: Setup): Move[] {
     return [{ who: nameIn(setup, who), what: () => 'has finished its work', ticks: 0, run }]
   })
 }
+
+/**
+ * The first elector sees a member of a newer generation, at most once per tick, or sees that this member has left. The
+ * member counts until the lease of its seat expires.
+ */
+function sightings({ slots: [slot] }: ModelState, day: ModelState, setup: Setup): Move[] {
+  if (!isProcess(slot) || slot.life !== 'running' || slot.state.phase === 'idle') return []
+  const known = slot.state.preference.newer
+  const sighting = (newer: NewerGeneration | undefined, what: string): Move => {
+    const tell = (driver: Driver) => driver.dispatch({ type: 'members', newer })
+    // A member need not leave, so the check of the liveness bound keeps it.
+    return {
+      who: nameIn(setup, 0),
+      what: () => what,
+      ticks: 0,
+      isLate: !newer,
+      run: (tools) => act(day, 0, tools, tell),
+    }
+  }
+  const seen = { generation: newestGeneration, untilMs: leaseDurationMs }
+  const isSeenNow = known !== undefined && known.untilMs >= leaseDurationMs
+  return [
+    ...(isSeenNow ? [] : [sighting(seen, 'sees a member of a newer generation')]),
+    ...(known ? [sighting(undefined, 'sees that the newer member has left')] : []),
+  ]
+}
+
+/** No decision reads it. */
+const newestGeneration = 1
 
 /** Returns the steps with a fault. */
 export function faultMoves(scene: ModelState, setup: Setup): Move[] {
