@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
 import { createFence } from 'tenure/fencing'
 import { startProxy, type Proxy } from '../servers/proxy.ts'
-import { checkOwners, type OwnersCheck } from '../shards/check-owners.ts'
+import { checkOwners, type OwnersCheck } from './check-owners.ts'
 import { parseShardLog } from './shard-logs.ts'
 
 /** The options of a process. */
@@ -21,10 +21,16 @@ export interface ShardMemberOptions {
   /** The number of keys for which the process asks and writes. */
   readonly keys: number
   readonly leaseDurationMs: number
+  /** How long all work takes to settle. Undefined: a few milliseconds, and occasionally more than a second. */
+  readonly settleMs: number | undefined
+  /** A folder with another build of the library. Undefined: the build of this repository. */
+  readonly library: string | undefined
 }
 
 /** What a process sends to the test. Its log alone decides about violations. */
 export interface ShardMessage {
+  /** It can leave cleanly from now on. */
+  readonly isReady?: boolean
   readonly owned?: readonly (readonly [shard: number, token: number])[]
   readonly isCoordinator?: boolean
   readonly error?: string
@@ -38,15 +44,20 @@ export interface ShardFleetOptions {
   readonly shards: number
   readonly keys: number
   readonly leaseDurationMs: number
-  /** The port of the server, and the store's URL for a client that reaches it at another port. */
-  readonly port: number
+  /** The port of the server. Undefined if the store has none. */
+  readonly port?: number | undefined
+  /** The store's URL for a client that reaches the server at this port. */
   urlAt(port: number): string
+  readonly settleMs?: number | undefined
+  readonly library?: string | undefined
 }
 
 /** A place in the fleet: one process at a time, always behind the same network. */
 export interface Slot {
-  readonly network: Proxy
+  /** Undefined if the store has no server. */
+  readonly network: Proxy | undefined
   child: ChildProcess | undefined
+  isReady: boolean
   isPaused: boolean
   isCoordinator: boolean
   owned: ReadonlyMap<number, number>
@@ -77,14 +88,20 @@ export class ShardFleet {
     const fleet = new ShardFleet(options)
     onTestFinished(async ({ task }) => {
       for (const slot of fleet.slots) await fleet.kill(slot)
-      for (const { network } of fleet.slots) network.stop()
+      for (const { network } of fleet.slots) network?.stop()
       if (task.result?.state !== 'fail') rmSync(fleet.folder, { recursive: true, force: true, maxRetries: 3 })
     })
     for (let index = 0; index < options.size; index += 1) {
-      const network = await startProxy(options.port)
-      fleet.slots.push({ network, child: undefined, isPaused: false, isCoordinator: false, owned: new Map() })
+      const network = options.port === undefined ? undefined : await startProxy(options.port)
+      fleet.slots.push({
+        network,
+        child: undefined,
+        isReady: false,
+        isPaused: false,
+        isCoordinator: false,
+        owned: new Map(),
+      })
     }
-    for (const slot of fleet.slots) fleet.join(slot)
     return fleet
   }
 
@@ -99,19 +116,21 @@ export class ShardFleet {
   /** Starts a process in an empty slot. */
   join(slot: Slot): void {
     if (slot.child) return
-    const { shards, keys, leaseDurationMs } = this.options
+    const { shards, keys, leaseDurationMs, settleMs, library } = this.options
     const identity = `member-${(this.lives += 1)}`
     const options: ShardMemberOptions = {
-      url: this.options.urlAt(slot.network.port),
+      url: this.options.urlAt(slot.network?.port ?? 0),
       group: this.group,
       identity,
       logPath: join(this.folder, identity),
       shards,
       keys,
       leaseDurationMs,
+      settleMs,
+      library,
     }
     const child = fork(join(import.meta.dirname, 'shard-member.mjs'), [JSON.stringify(options)], { execArgv: [] })
-    Object.assign(slot, { child, isPaused: false, isCoordinator: false, owned: new Map() })
+    Object.assign(slot, { child, isReady: false, isPaused: false, isCoordinator: false, owned: new Map() })
     child.on('message', (message: ShardMessage) => this.#take(slot, child, message))
     child.once('exit', (code, signal) => {
       if (signal !== 'SIGKILL' && code !== 0) this.badEnds.push(`${identity} ended with ${signal ?? code}`)
@@ -124,14 +143,27 @@ export class ShardFleet {
   }
 
   /** Ends a process cleanly. It must hand its shards over and exit with code 0. */
-  leave(slot: Slot): Promise<void> {
-    return this.#end(slot, 'SIGTERM')
+  async leave(slot: Slot): Promise<void> {
+    await vi.waitUntil(() => slot.isReady || !slot.child, { timeout: 60_000, interval: 20 })
+    await this.#end(slot, 'SIGTERM')
   }
 
   /** Returns how long it takes from now until every shard is owned and loads differ by at most one. */
-  async settledMs(withinMs: number): Promise<number> {
+  settledMs(withinMs: number): Promise<number> {
+    return this.#reached('the loads are not fair', withinMs, () => this.isSettled())
+  }
+
+  /** Returns how long it takes from now until every shard is owned. */
+  ownedMs(withinMs: number): Promise<number> {
+    return this.#reached('not every shard is owned', withinMs, () => this.isOwned())
+  }
+
+  async #reached(otherwise: string, withinMs: number, condition: () => boolean): Promise<number> {
     const startedMs = performance.now()
-    await vi.waitUntil(() => this.isSettled(), { timeout: withinMs, interval: 20 })
+    await vi.waitUntil(condition, { timeout: withinMs, interval: 20 }).catch(() => {
+      const loads = this.running.map(({ owned }) => owned.size)
+      throw new Error(`${otherwise} after ${withinMs} ms: ${loads.join(', ')}. Logs in ${this.folder}`)
+    })
     return performance.now() - startedMs
   }
 
@@ -175,10 +207,11 @@ export class ShardFleet {
     await exited
   }
 
-  #take(slot: Slot, child: ChildProcess, { owned, isCoordinator, error, write }: ShardMessage): void {
+  #take(slot: Slot, child: ChildProcess, { isReady, owned, isCoordinator, error, write }: ShardMessage): void {
     if (error !== undefined) this.errors.push(error)
     if (write) this.#write(write)
     if (slot.child !== child) return
+    if (isReady) slot.isReady = true
     if (isCoordinator !== undefined) slot.isCoordinator = isCoordinator
     if (!owned) return
     slot.owned = new Map(owned)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkOwners } from '../shards/check-owners.ts'
+import { checkOwners } from './check-owners.ts'
 import { parseShardLog } from './shard-logs.ts'
 
 const check = (...logs: readonly string[]) =>

@@ -1,4 +1,4 @@
-import type { OwnerSample } from '../shards/check-owners.ts'
+import type { OwnerSample } from './check-owners.ts'
 
 /**
  * Parses the log of one process. A line has the times before and after the process looked, in microseconds, and what it

@@ -1,3 +1,6 @@
+/** The bytes of the largest safe integer as a varint. */
+const longestNumberBytes = 8
+
 /** Reads the compact binary texts of shards. It must run in a browser, so it uses no `Buffer`. */
 export class ByteReader {
   readonly #bytes: Uint8Array
@@ -11,15 +14,17 @@ export class ByteReader {
     return this.#offset === this.#bytes.length
   }
 
-  /** A LEB128 varint. */
-  number(): number {
+  /** A LEB128 varint. Throws if it is above `most`. */
+  number(most = Number.MAX_SAFE_INTEGER): number {
     let value = 0
-    for (let scale = 1; ; scale *= 128) {
+    for (let length = 1, scale = 1; ; length += 1, scale *= 128) {
+      // A longer one would overflow the scale, and no comparison would refuse the result.
+      if (length > longestNumberBytes) throw new RangeError('the number is too long')
       const byte = this.#bytes[this.#offset]
       if (byte === undefined) throw new RangeError('the text is cut off')
       this.#offset += 1
       value += (byte % 128) * scale
-      if (value > Number.MAX_SAFE_INTEGER) throw new RangeError('the number is too large')
+      if (value > most) throw new RangeError('the number is too large')
       if (byte < 128) return value
     }
   }
@@ -37,8 +42,7 @@ export class ByteReader {
   }
 
   list<T>(limit: number, read: () => T): T[] {
-    const length = this.number()
-    if (length > limit) throw new RangeError('the list is too long')
+    const length = this.number(limit)
     return Array.from({ length }, read)
   }
 

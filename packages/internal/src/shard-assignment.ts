@@ -45,10 +45,10 @@ export function decodeAssignmentBytes(bytes: Uint8Array): DecodedAssignment | un
     const settings = readSettings(reader)
     const epoch = reader.number()
     const lineage = reader.id()
-    const members = reader.list(membersLimit, () => ({ seat: reader.number(), attempt: reader.id() }))
+    const members = reader.list(membersLimit, () => ({ seat: reader.number(membersLimit - 1), attempt: reader.id() }))
     const lineages = reader.list(shardsLimit, () => reader.id())
     let previous = epoch
-    const epochs = reader.list(shardsLimit, () => (previous -= reader.number()))
+    const epochs = reader.list(shardsLimit, () => (previous -= reader.number(previous)))
     const shards = Array.from({ length: settings.shards }, (): DecodedShard => {
       const kind = reader.number()
       if (kind < 2) return { state: kind === 0 ? 'free' : 'unknown' }
@@ -62,10 +62,8 @@ export function decodeAssignmentBytes(bytes: Uint8Array): DecodedAssignment | un
 }
 
 function readSettings(reader: ByteReader): DecodedSettings {
-  const shards = reader.number()
-  if (shards > shardsLimit) throw new RangeError('too many shards')
-  const hasNames = reader.number()
-  if (hasNames > 1) throw new RangeError('unknown flags')
+  const shards = reader.number(shardsLimit)
+  const hasNames = reader.number(1)
   const names = hasNames === 1 ? Array.from({ length: shards }, () => reader.text()) : undefined
   return { shards, ...(names && { names }), hash: reader.text(), leaseDurationMs: reader.number() }
 }

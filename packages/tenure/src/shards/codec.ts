@@ -79,11 +79,10 @@ export function encodeReport({ attempt, lineage, seen, running, leaving, left }:
 /** Decodes a report. Returns undefined for any other text. */
 export function decodeReport(text: string): OwnershipReport | undefined {
   return decodeBytes(Buffer.from(text, 'base64'), reportFormat, (bytes) => {
-    const flags = bytes.number()
-    if (flags > 3) throw new RangeError('unknown flags')
+    const flags = bytes.number(3)
     const [attempt, lineage, seen] = [bytes.id(), bytes.id(), bytes.number()]
     let previous = 0
-    const running = bytes.list(shardsLimit, () => (previous += bytes.number()))
+    const running = bytes.list(shardsLimit, () => (previous += bytes.number(shardsLimit)))
     return { attempt, lineage, seen, running, leaving: (flags & 1) === 1, left: (flags & 2) === 2 }
   })
 }

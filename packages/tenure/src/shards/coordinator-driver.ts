@@ -5,13 +5,12 @@
 import { callWithin } from '@tenure/internal/bound'
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
-import { membersLimit } from '@tenure/internal/shard-assignment'
 import { invalidOption, isTenureError, TenureError } from '../common/errors.ts'
 import { Elector } from '../engine/elector.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { CallOptions, HeldClaim, LeaseRecord, Outcome } from '../engine/lease-store.ts'
 import { encodeOffer } from '../engine/members/member-record.ts'
-import { seatName } from '../engine/members/seats.ts'
+import { mostMembers, seatName } from '../engine/members/seats.ts'
 import type { Log } from '../log/log.ts'
 import { checkOutcome } from '../engine/store-calls.ts'
 import { balance } from './balance.ts'
@@ -27,7 +26,7 @@ import {
 } from './coordinator.ts'
 import type { GroupMembership } from './options.ts'
 import { readSeats } from './read-seats.ts'
-import { isHeld, observed, type SeatView } from './seats.ts'
+import { isHeld, observed, type SeatRecord, type SeatView } from './seats.ts'
 import type { ShardReporter } from './shard-reporter.ts'
 import { UnownedShards } from './unowned-shards.ts'
 
@@ -144,7 +143,7 @@ export class CoordinatorDriver {
     const sentAtMs = clock.monotonicMs()
     try {
       const bounds = { timeoutMs: 2 * retryIntervalMs, signal }
-      const records = await readSeats(this.#membership, this.#host.seatsInUse(), bounds)
+      const records = await readSeats(this.#membership, { from: 0, to: this.#host.seatsInUse() }, bounds)
       if (signal.aborted) return
       this.#seatsInSilence = observed([], { sentAtMs, nowMs: clock.monotonicMs(), records })
     } catch {
@@ -161,7 +160,7 @@ export class CoordinatorDriver {
       {
         shards: settings,
         maxMembers,
-        seatLimit: membersLimit,
+        seatLimit: mostMembers,
         maxMoves,
         retryIntervalMs,
         writeIntervalMs: retryIntervalMs / 2,
@@ -202,10 +201,11 @@ export class CoordinatorDriver {
     const { clock, timings } = this.#membership
     const sentAtMs = clock.monotonicMs()
     try {
-      const records = await readSeats(this.#membership, seatsToRead(state), {
-        timeoutMs: 2 * timings.retryIntervalMs,
-        signal: leadership.signal,
-      })
+      const records: (SeatRecord | undefined)[] = []
+      const bounds = { timeoutMs: 2 * timings.retryIntervalMs, signal: leadership.signal }
+      for (let count = seatsToRead(state, records); records.length < count; count = seatsToRead(state, records)) {
+        records.push(...(await readSeats(this.#membership, { from: records.length, to: count }, bounds)))
+      }
       this.#readError = undefined
       this.#take(leadership, { type: 'seats', sentAtMs, records })
     } catch (error) {

@@ -21,14 +21,14 @@ import {
 } from './assignment.ts'
 import type { BalancedMember, Changes } from './balance.ts'
 import { beginRecovery, checkedSeats, type Recovery, recoveryConfirmed, recoveryDraft } from './recovery.ts'
-import { isHeld, observed, overAfterWait, reportedBy, type SeatRound, type SeatView } from './seats.ts'
+import { hasLeft, isHeld, observed, overAfterWait, reportedBy, type SeatRound, type SeatView } from './seats.ts'
 
 /** What stays constant for one coordinator. */
 export interface CoordinatorSettings {
   readonly shards: ShardSettings
-  /** How many seats this process could take one of. Other processes may have a higher number. */
+  /** The number of seats for this process. */
   readonly maxMembers: number
-  /** The highest `maxMembers` that a process can have. */
+  /** The most seats that any process may use. A process with a larger `maxMembers` may hold a seat beyond those of this one. */
   readonly seatLimit: number
   /** The most shards in motion at once. */
   readonly maxMoves: number
@@ -194,19 +194,18 @@ export function coordinatorStep(
 }
 
 /**
- * Rule 6: the seats to read: those in use and the next two; at first and in a recovery, all that this process could take.
- *
- * S1: after a rolling update that raises `maxMembers`, a member may be on a seat that this process would never take. A
- * recovery that does not read that seat would grant its shards to others. A process takes a seat only if all seats before
- * it are taken, so a recovery reads on until it finds a seat that was never written.
+ * Rule 6: how many seats a round must read after it has read `records`: those in use and the next two, and all seats of this
+ * process at first and in a recovery. A member may hold a seat beyond those of this process and own shards (S1). As members
+ * take the first free seat, the records before it exist, so a round that reads on behind the last record finds it.
  */
-export function seatsToRead({ seats, confirmed, lineage, recovery, settings }: CoordinatorState): number {
-  const { maxMembers, seatLimit } = settings
-  const shown = seats.findLastIndex((view) => view !== undefined)
-  if (recovery) return Math.min(seatLimit, Math.max(maxMembers, shown + 2))
-  const used = Math.max(shown, ...confirmed.members.map(({ seat }) => seat))
-  const inUse = Math.min(seatLimit, used + 3)
-  return confirmed.lineage === lineage ? inUse : Math.max(maxMembers, inUse)
+export function seatsToRead(
+  { seats, confirmed, lineage, recovery, settings }: CoordinatorState,
+  records: SeatRound['records'],
+): number {
+  const lastOf = (list: readonly unknown[]) => list.findLastIndex((one) => one !== undefined)
+  const used = Math.max(lastOf(seats), lastOf(records), ...confirmed.members.map(({ seat }) => seat))
+  const least = recovery || confirmed.lineage !== lineage ? settings.maxMembers : 0
+  return Math.min(settings.seatLimit, Math.max(used + 3, least))
 }
 
 function seatsRead(before: CoordinatorState, input: SeatRound, effects: CoordinatorEffect[]): CoordinatorState {
@@ -229,9 +228,19 @@ function seatsRead(before: CoordinatorState, input: SeatRound, effects: Coordina
     const isOwn = record && !record.released && state.acquires.some(({ attempt }) => attempt === record.attempt)
     if (isOwn) effects.push({ do: 'release-seat', seat, record })
   }
-  // A recovery counts only reads of all seats: another one may be taken.
-  const isComplete = input.records.length >= seatsToRead(state)
+  state = { ...state, acquires: relevantAcquires(state, input) }
+  // A recovery counts only reads of all seats: a seat that was not read may be taken.
+  const isComplete = input.records.length >= seatsToRead(state, input.records)
   return state.recovery && isComplete ? checkedSeats(state, state.recovery, input, effects) : state
+}
+
+/** Forgets the acquires whose member is over, once their seat is released. Otherwise they would grow without end. */
+function relevantAcquires(state: CoordinatorState, { records }: SeatRound): readonly CleaningAcquire[] {
+  const concerned = new Set(membersOfConcern(state).map(({ attempt }) => attempt))
+  return state.acquires.filter(({ member, attempt, isAnswered }) => {
+    const record = records[member.seat]
+    return !isAnswered || concerned.has(member.attempt) || (record?.attempt === attempt && !record.released)
+  })
 }
 
 /** The members about which the coordinator must know whether they are over. */
@@ -283,7 +292,7 @@ function seatAnswered(
   const acquire = state.acquires.find((one) => one.attempt === attempt)
   if (!acquire) return state
   const acquires = state.acquires.map((one) => (one === acquire ? { ...one, isAnswered: true } : one))
-  if (!granted) return { ...state, acquires }
+  if (granted?.attempt !== attempt) return { ...state, acquires }
   effects.push({ do: 'release-seat', seat: acquire.member.seat, record: granted })
   return isOver({ ...state, acquires }, acquire.member)
 }
@@ -315,20 +324,26 @@ function writeNext(
   const isFirst = confirmed.lineage !== lineage
   const n = isFirst ? 0 : changeOf(confirmed.epoch) + 1
   const epoch = epochOf(term, n)
-  const draft = (living: readonly BalancedMember[]): Assignment => {
+  const draft = (living: readonly BalancedMember[], maxMoves: number): Assignment => {
     const shards = state.recovery
       ? recoveryDraft(state, state.recovery)
-      : nextShards(state, living, epoch, nowMs, tools)
+      : nextShards(state, { living, maxMoves }, epoch, nowMs, tools)
     return { settings: settings.shards, epoch, lineage, members: namedMembers(shards), shards }
   }
+  const fits = (one: Assignment) => tools.sizeOf(one) <= settings.checkpointLimitBytes
   const living = livingMembers(state, nowMs)
-  let assignment = draft(living)
-  if (tools.sizeOf(assignment) > settings.checkpointLimitBytes) {
+  let assignment: Assignment | undefined = draft(living, settings.maxMoves)
+  if (!fits(assignment)) {
     effects.push({ do: 'refuse-members' })
     const named = new Set(confirmed.members.map(({ attempt }) => attempt))
-    assignment = draft(living.filter(({ member }) => named.has(member.attempt)))
-    if (tools.sizeOf(assignment) > settings.checkpointLimitBytes) return state
+    const isNamed = ({ member }: BalancedMember) => named.has(member.attempt)
+    // Members that own shards come first.
+    const inOrder = [...living.filter(isNamed), ...living.filter((one) => !isNamed(one))]
+    const largest = (maxMoves: number) => largestFit(inOrder, (some) => draft(some, maxMoves), fits)
+    // A revocation makes the text longer too. The shards of members that are over are granted first (S3).
+    assignment = largest(settings.maxMoves) ?? largest(0)
   }
+  if (!assignment) return state
   // The first assignment of a coordinator is written even if nothing changes, so that members report its lineage.
   const isChanged = isFirst || JSON.stringify(assignment.shards) !== JSON.stringify(confirmed.shards)
   if (!isChanged || (state.recovery && state.recovery.phase !== 'write' && state.recovery.phase !== 'free'))
@@ -341,10 +356,27 @@ function writeNext(
   return { ...state, pending: assignment, wroteAtMs: nowMs }
 }
 
+/** Returns the draft for as many of the members as fit, or undefined if none does. */
+function largestFit(
+  members: readonly BalancedMember[],
+  draft: (some: readonly BalancedMember[]) => Assignment,
+  fits: (one: Assignment) => boolean,
+): Assignment | undefined {
+  let [low, high] = [0, members.length]
+  let best: Assignment | undefined
+  while (low <= high) {
+    const count = Math.floor((low + high) / 2)
+    const one = draft(members.slice(0, count))
+    if (fits(one)) [best, low] = [one, count + 1]
+    else high = count - 1
+  }
+  return best
+}
+
 /** Rules 1, 2, and 4: returns the shards of the next assignment. */
 function nextShards(
   state: CoordinatorState,
-  living: readonly BalancedMember[],
+  { living, maxMoves }: { readonly living: readonly BalancedMember[]; readonly maxMoves: number },
   epoch: number,
   nowMs: number,
   tools: CoordinatorTools,
@@ -356,7 +388,7 @@ function nextShards(
   // At a cold start, the first process would take everything.
   const isCold = freed.every((shard) => shard.state === 'free') && confirmed.members.length === 0
   const isWaiting = isCold && nowMs - electedAtMs < 2 * settings.retryIntervalMs
-  const { grants, revocations } = tools.balance(freed, isWaiting ? [] : living, settings.maxMoves)
+  const { grants, revocations } = tools.balance(freed, isWaiting ? [] : living, maxMoves)
   return freed.map((shard, number): ShardState => {
     const owner = grants.get(number)
     // Rule 4 (S1, S2): only a free shard is granted, and its token is the new epoch.
@@ -372,14 +404,17 @@ function nextShards(
 function isFreed(state: CoordinatorState, shard: ShardState, number: number): boolean {
   if (shard.state === 'free' || shard.state === 'unknown') return shard.state === 'free'
   if (state.over.includes(shard.owner.attempt)) return true
+  if (hasLeft(state.seats, shard.owner)) return true
   const report = reportedBy(state.seats, shard.owner)
-  if (report?.left) return true
   if (shard.state !== 'revoked' || !report) return false
   const isKnown = report.lineage === state.lineage || report.lineage === shard.lineage
   return isKnown && report.seen >= shard.since && !report.running.includes(number)
 }
 
-/** The members that can own shards: their seats are held, were renewed within the last lease, and they have not left. */
+/**
+ * The members that can own shards: their seats are held, were renewed within the last lease, and they have not left. They
+ * must have reported, because a client that is not a member may hold a seat too, and would never work on a shard.
+ */
 export function livingMembers({ seats, over, settings }: CoordinatorState, nowMs: number): BalancedMember[] {
   const { leaseDurationMs } = settings.shards
   return seats.flatMap((view, seat): BalancedMember[] => {
@@ -387,10 +422,8 @@ export function livingMembers({ seats, over, settings }: CoordinatorState, nowMs
     if (nowMs - view.firstSeenAtMs >= leaseDurationMs) return []
     const member = { seat, attempt: view.attempt }
     const report = reportedBy(seats, member)
-    if (report?.left) return []
-    return [
-      { member, isLeaving: report?.leaving ?? false, isEstablished: nowMs - view.presentSinceMs >= leaseDurationMs },
-    ]
+    if (!report || report.left) return []
+    return [{ member, isLeaving: report.leaving, isEstablished: nowMs - view.presentSinceMs >= leaseDurationMs }]
   })
 }
 

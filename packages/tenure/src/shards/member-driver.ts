@@ -50,6 +50,8 @@ export class MemberDriver {
   readonly #inputs: MemberInput[] = []
   #state: MemberState
   #held: HeldSeat | undefined
+  /** Why the last seat was lost. */
+  #seatLoss: unknown
   #isStepping = false
   #isLeaving = false
   /** Called once nothing keeps this process on its seat. */
@@ -72,7 +74,7 @@ export class MemberDriver {
       work,
       look: () => void this.#believes(),
       onSettled: (run) => this.#settled(run),
-      onUnsettled: (_run, error) => this.#unsettled(error),
+      onUnsettled: (error) => this.#unsettled(error),
       onFailure: (error) => reporter.failed(error),
     }
     this.#presence = new Presence({
@@ -182,18 +184,22 @@ export class MemberDriver {
     this.#held = undefined
     this.#reporter.seatEnded()
     const reason: unknown = held.leadership.signal.reason
-    // S1: the signals abort now, even if this is called within a step of the rules.
-    const running = [...this.#runs.values()].filter((run) => !run.isAborted)
+    this.#seatLoss = reason
+    const runs = [...this.#runs.values()]
+    const running = runs.filter((run) => !run.isAborted)
     if (!(reason instanceof LeadershipLostError && isVoluntaryEnd(reason.reason)))
       this.#reporter.seatLost(reason, running.length)
-    for (const run of running) {
-      const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
-      run.abort(new NotOwnerError(text, run.shard, undefined, reason))
-    }
-    // A shard that was revoked before is lost too. Its work may settle later, but the shard is not handed over then.
-    for (const run of this.#runs.values()) this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
+    // S1: the signals abort now, even if this is called within a step of the rules. Shards that were revoked before are
+    // lost as well.
+    for (const run of runs) this.#loseWithSeat(run)
     this.#take({ type: 'seat-lost' })
     this.#free()
+  }
+
+  #loseWithSeat(run: ShardRun): void {
+    const text = `This process no longer owns shard ${shardText(run)} of "${this.#membership.group}", because it lost its seat.`
+    run.abort(new NotOwnerError(text, run.shard, undefined, this.#seatLoss))
+    this.#reporter.tell({ type: 'lost', ...nameOf(run), reason: 'seat-lost' })
   }
 
   #take(input: MemberInput): void {
@@ -232,6 +238,8 @@ export class MemberDriver {
   #abort(shard: number): void {
     const run = this.#runs.get(shard)
     if (!run || run.isAborted) return
+    // The seat was lost during the step that started this work.
+    if (!this.#held) return this.#loseWithSeat(run)
     const { drainTimeoutMs, group } = this.#membership
     const text = `This process no longer owns shard ${shardText(run)} of "${group}", because it is handed over.`
     run.abort(new NotOwnerError(text, shard))
@@ -256,15 +264,15 @@ export class MemberDriver {
     this.#reporter.failed(error)
     const held = this.#held
     if (held) {
-      // The release waits for this work and for that on all other shards, whose signals abort now, and gives up at once.
+      // The end of the seat aborts the work on all other shards too. The release waits for all of it, and gives up at once.
       held.leadership.waitUntil(this.#allSettled())
       void this.#presence.leaveSeat()
     }
     this.#changed()
   }
 
-  async #allSettled(): Promise<void> {
-    await Promise.all([...this.#runs.values()].map((run) => run.settled))
+  #allSettled(): Promise<unknown> {
+    return Promise.all([...this.#runs.values()].map(({ settled }) => settled))
   }
 
   #free(): void {

@@ -20,8 +20,9 @@ import { encodeOffer } from '../engine/members/member-record.ts'
 import { defaultMaxMembers } from '../engine/members/seats.ts'
 import type { LeaseStore, Metadata } from '../engine/lease-store.ts'
 import { checkDuration, timingsOf, type Timings } from '../engine/timings.ts'
-import type { ShardSettings } from './assignment.ts'
+import { epochOf, type MemberId, type ShardSettings, type ShardState } from './assignment.ts'
 import type { ShardObserver } from './changes.ts'
+import { encodeAssignment } from './codec.ts'
 import { shardHashName } from './hash.ts'
 
 /** What the work on one shard gets. */
@@ -143,6 +144,7 @@ export function membershipOf(options: ShardsOptions): GroupMembership {
   }
   const timings = timingsOf(options)
   const settings = settingsOf(options, timings)
+  checkSize(settings, checkpointLimitOf(store))
   const { maxMoves = Math.max(leastDefaultMoves, Math.ceil(settings.shards / 8)) } = options
   if (!Number.isSafeInteger(maxMoves) || maxMoves < 1) {
     throw invalidOption('maxMoves', maxMoves, 'it must be a whole number of at least 1', 1)
@@ -168,7 +170,24 @@ export function membershipOf(options: ShardsOptions): GroupMembership {
   }
 }
 
+/** Even an assignment with one member must fit into a checkpoint. Otherwise no process would ever own a shard. */
+function checkSize(settings: ShardSettings, limitBytes: number): void {
+  const member: MemberId = { seat: 0, attempt: '00000000-0000-0000-0000-000000000000' }
+  const token = epochOf(1, 0)
+  const owned: ShardState = { state: 'owned', owner: member, token }
+  const shards = Array.from({ length: settings.shards }, () => owned)
+  const assignment = { settings, epoch: token, lineage: member.attempt, members: [member], shards }
+  const bytes = Buffer.byteLength(encodeAssignment(assignment))
+  if (bytes <= limitBytes) return
+  const rule = `an assignment of them takes ${bytes} bytes, and this store accepts at most ${limitBytes}`
+  throw invalidOption(settings.names ? 'names' : 'shards', settings.names ?? settings.shards, rule)
+}
+
 function settingsOf({ shards, names }: ShardsOptions, { leaseDurationMs }: Timings): ShardSettings {
+  if (!Number.isSafeInteger(leaseDurationMs)) {
+    const rule = 'it must be a whole number of milliseconds, because the group keeps it and compares it'
+    throw invalidOption('leaseDurationMs', leaseDurationMs, rule)
+  }
   if (names === undefined) {
     const isValid = Number.isSafeInteger(shards) && Number(shards) >= 1 && Number(shards) <= shardsLimit
     if (!isValid) throw invalidOption('shards', shards, `it must be a whole number from 1 to ${shardsLimit}`, 1)

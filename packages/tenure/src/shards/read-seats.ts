@@ -1,7 +1,7 @@
 import type { LeaseRecord } from '../engine/lease-store.ts'
 import { callWithin } from '@tenure/internal/bound'
 import { isTenureError, TenureError } from '../common/errors.ts'
-import { decodeOffer } from '../engine/members/member-record.ts'
+import { decodeOffer, isMember } from '../engine/members/member-record.ts'
 import { seatName } from '../engine/members/seats.ts'
 import { checkFound } from '../engine/store-calls.ts'
 import { decodeReport } from './codec.ts'
@@ -18,22 +18,22 @@ interface ReadBounds {
   readonly signal: AbortSignal
 }
 
-/** Reads the first `count` seats. Rejects if one of the reads fails. */
+/** Reads the seats `from` up to but not including `to`. Rejects if one of the reads fails. */
 export async function readSeats(
   membership: GroupMembership,
-  count: number,
+  { from, to }: { readonly from: number; readonly to: number },
   bounds: ReadBounds,
 ): Promise<(SeatRecord | undefined)[]> {
-  const records: (SeatRecord | undefined)[] = Array.from({ length: count })
-  const seats = records.keys()
+  const records: (SeatRecord | undefined)[] = Array.from({ length: to - from })
+  const places = records.keys()
   // All readers take the next seat from the same list.
   const reader = async () => {
-    for (const seat of seats) {
-      const record = await readSeatRecord(membership, seat, bounds)
-      records[seat] = record && seatRecordOf(record)
+    for (const place of places) {
+      const record = await readSeatRecord(membership, from + place, bounds)
+      records[place] = record && seatRecordOf(record)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(concurrentReads, count) }, reader))
+  await Promise.all(Array.from({ length: Math.min(concurrentReads, to - from) }, reader))
   return records
 }
 
@@ -61,6 +61,6 @@ export async function readSeatRecord(
 
 function seatRecordOf(record: LeaseRecord): SeatRecord {
   const { attempt, term, version, released, leaseDurationMs, checkpoint } = record
-  const isCleaning = decodeOffer(record).cleaning === true
-  return { attempt, term, version, released, leaseDurationMs, report: decodeReport(checkpoint), isCleaning }
+  const report = decodeReport(checkpoint)
+  return { attempt, term, version, released, leaseDurationMs, report, isMember: isMember(decodeOffer(record)) }
 }

@@ -7,8 +7,11 @@ import type { Wait } from './coordinator.ts'
 export type SeatRecord = Pick<LeaseRecord, 'attempt' | 'term' | 'version' | 'released' | 'leaseDurationMs'> & {
   /** The report in the checkpoint, of any attempt. Undefined if there is none, or if it is unreadable. */
   readonly report: OwnershipReport | undefined
-  /** Whether a coordinator holds the seat to prove that its member is over. */
-  readonly isCleaning: boolean
+  /**
+   * Whether its holder is a member. It is not if a coordinator holds the seat to prove that its member is over, or if an
+   * administrator's request to hand over does.
+   */
+  readonly isMember: boolean
 }
 
 /** One read of the seats from the first on, each at some moment between `sentAtMs` and `nowMs`. */
@@ -54,8 +57,18 @@ export function reportedBy(
 }
 
 /** Whether somebody holds the seat as a member. */
-export function isHeld({ released, isCleaning }: SeatRecord): boolean {
-  return !released && !isCleaning
+export function isHeld({ released, isMember }: SeatRecord): boolean {
+  return !released && isMember
+}
+
+/**
+ * Whether a member has reported `left`. That stays true no matter who holds its seat now: only the member itself writes
+ * this report, and afterwards it never acts again. Without this, a process that is restarted and takes the same seat would
+ * wait for one lease.
+ */
+export function hasLeft(seats: readonly (SeatView | undefined)[], { seat, attempt }: MemberId): boolean {
+  const report = seats[seat]?.report
+  return report?.attempt === attempt && report.left
 }
 
 /**

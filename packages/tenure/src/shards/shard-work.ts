@@ -23,8 +23,8 @@ export interface ShardWorkHost {
   look(run: ShardRun): void
   /** Everything has settled after the abort. */
   onSettled(run: ShardRun): void
-  /** The work has not settled within the drain timeout. */
-  onUnsettled(run: ShardRun, error: TenureError): void
+  /** Work has not settled within the drain timeout. */
+  onUnsettled(error: TenureError): void
   onFailure(error: TenureError): void
 }
 
@@ -108,7 +108,7 @@ export class ShardRun {
     this.#isOverdue = true
     const { group, drainTimeoutMs } = this.#host
     const text = `The work on shard ${shardText(this)} of "${group}" has not settled within ${drainTimeoutMs} ms after its signal aborted. This process gives up its seat without a release, so its shards go to others after one lease, and it takes another seat only after this work has settled.`
-    this.#host.onUnsettled(this, new TenureError('WORK_UNSETTLED', text))
+    this.#host.onUnsettled(new TenureError('WORK_UNSETTLED', text))
   }
 
   #track(work: Promise<unknown>): void {

@@ -65,7 +65,7 @@ function seat(attempt: string, more: Partial<SeatRecord> = {}): SeatRecord {
     released: false,
     leaseDurationMs,
     report: undefined,
-    isCleaning: false,
+    isMember: true,
     ...more,
   }
 }
@@ -141,7 +141,7 @@ export const checks = {
     const taken = [seat('a'), seat('b'), seat('c')]
     const short = reads(rules, state, 0, taken)
     assert.deepEqual(short.effects, [])
-    const whole = reads(rules, short.state, 100, [...taken, undefined])
+    const whole = reads(rules, short.state, 100, [...taken, undefined, undefined, undefined])
     assert.deepEqual(
       whole.effects.map((effect) => effect.do),
       ['write'],
@@ -151,6 +151,10 @@ export const checks = {
     const owned = assignment(epochIn(1, 5), { state: 'owned', owner: { seat: 0, attempt: 'b' }, token: epochIn(1, 5) })
     const { state } = reads(rules, elected(rules, owned), 0, [seat('b', { report: report({ left: true }) }), seat('n')])
     assert.deepEqual(state.confirmed.shards, owned.shards)
+    const since = epochIn(1, 6)
+    const taken = assignment(since, { state: 'revoked', owner: { seat: 0, attempt: 'b' }, since, lineage: 'c' })
+    const after = reads(rules, elected(rules, taken), 0, [seat('b', { report: report() })]).state
+    assert.deepEqual(after.confirmed.shards, taken.shards)
   },
   'the coordinator does not acquire a seat because another attempt released it': (rules: Rules) => {
     const { effects } = reads(rules, elected(rules, ownedIn(epochIn(1, 5))), 0, [seat('b', { released: true })])

@@ -96,6 +96,17 @@ test('a text that is cut off, too long, or something else is not decoded', () =>
   expect(decodeAssignment(Buffer.concat([bytes, Buffer.from([0])]).toString('base64'))).toBeUndefined()
 })
 
+test('a number that is too long, or that refers to nothing possible, is refused', () => {
+  const bytes = Buffer.from(encodeAssignment(largest(8, 3, 4)), 'base64')
+  const withShards = (...number: number[]) => Buffer.from([bytes[0] ?? 0, ...number, ...bytes.subarray(2)])
+  expect(decodeAssignment(withShards(8).toString('base64'))).toBeDefined()
+  // 150 bytes without any bit would make the scale infinite, and the number not a number.
+  expect(decodeAssignment(withShards(...Array<number>(150).fill(128), 0).toString('base64'))).toBeUndefined()
+  const beyond = { ...largest(1, 1, 1), members: [{ seat: membersLimit, attempt: 'a' }] }
+  const shards = [{ state: 'owned' as const, owner: { seat: membersLimit, attempt: 'a' }, token: 1 }]
+  expect(decodeAssignment(encodeAssignment({ ...beyond, shards }))).toBeUndefined()
+})
+
 test('any text is decoded or refused without an exception', () => {
   fc.assert(fc.property(fc.base64String(), (text) => void [decodeAssignment(text), decodeReport(text)]))
 })

@@ -145,8 +145,8 @@ export const shardMutations: readonly ShardMutation[] = [
   {
     name: 'recover without the seats that only other processes could take',
     file: coordinator,
-    find: 'Math.max(maxMembers, shown + 2)',
-    replace: 'Math.max(maxMembers, shown + 1)',
+    find: 'input.records.length >= seatsToRead(state, input.records)',
+    replace: 'input.records.length >= state.settings.maxMembers',
     caughtBy: 'a recovery counts no read that ends with a seat in use',
   },
   {
@@ -154,6 +154,13 @@ export const shardMutations: readonly ShardMutation[] = [
     file: seats,
     find: 'return view?.attempt === attempt && view.report?.attempt === attempt ? view.report : undefined',
     replace: 'return view?.attempt === attempt ? view.report : undefined',
+    caughtBy: 'a report of an earlier member on the seat does not count',
+  },
+  {
+    name: "take the left of another attempt for the member's own",
+    file: seats,
+    find: 'return report?.attempt === attempt && report.left',
+    replace: 'return attempt !== "" && report?.left === true',
     caughtBy: 'a report of an earlier member on the seat does not count',
   },
   {

@@ -140,6 +140,11 @@ export class ShardFleet {
     this.#store.delete(election)
   }
 
+  /** The store, for clients outside this fleet. */
+  get store(): LeaseStore {
+    return this.#store.inner
+  }
+
   read(election: string) {
     return this.#store.inner.read(election, { signal: new AbortController().signal })
   }

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { NotOwnerError, type AssignmentReport, type HoldContext } from '../../src/shards/index.ts'
+import { memoryStore } from '../../src/index.ts'
+import { createShards, NotOwnerError, type AssignmentReport, type HoldContext } from '../../src/shards/index.ts'
 import { follow } from '../promise-outcome.ts'
 import { leaseMs, ShardFleet, takeoverMs, type ShardProcess } from './shard-fleet.ts'
 
@@ -257,4 +258,13 @@ test('a coordinator whose member does not settle its work reports a shard that s
   await fleet.until(() => fleet.isSettled(), 30_000)
   await fleet.advance(5_000)
   expect(reports.at(-1)?.longestUnownedMs.revoked).toBe(0)
+})
+
+test('createShards refuses a lease that is not a whole number, and names that no checkpoint could keep', () => {
+  const store = memoryStore()
+  const fractional = () => createShards({ store, group: 'g', shards: 4, leaseDurationMs: 10_000 / 3 })
+  expect(fractional).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'leaseDurationMs' }))
+  const names = Array.from({ length: 512 }, (_, number) => `${'n'.repeat(100)}${number}`)
+  const tooLong = () => createShards({ store, group: 'g', names })
+  expect(tooLong).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'names' }))
 })

@@ -95,7 +95,7 @@ function ranked(numbers: Iterable<number>, gap: number): Ranks {
 }
 
 /** What is decoded for a view of which nothing but the version counts. */
-const noRecord = { attempt: '', term: 0, released: false, isCleaning: false, report: undefined }
+const noRecord = { attempt: '', term: 0, released: false, isMember: true, report: undefined }
 
 const buffer = new Uint8Array(1 << 14)
 
@@ -363,7 +363,7 @@ class SceneWriter {
   #seatRecord(record: SeatRecord, seat: number): void {
     this.#name(record.attempt)
     this.#term(record.term, seat)
-    this.#byte((record.released ? 2 : 0) + (record.isCleaning ? 1 : 0))
+    this.#byte((record.released ? 2 : 0) + (record.isMember ? 1 : 0))
     this.#report(record.report ?? 0)
   }
 
@@ -601,7 +601,7 @@ class SceneReader {
       attempt,
       term,
       released: flags >= 2,
-      isCleaning: (flags & 1) > 0,
+      isMember: (flags & 1) > 0,
       leaseDurationMs: this.#setup.leaseTicks,
       report: report === 0 ? undefined : report,
     }

@@ -268,7 +268,7 @@ function seatRecord(
   { leaseTicks }: ShardSetup,
 ): SeatRecord {
   const report = checkpoint === 0 ? undefined : (checkpoint as OwnershipReport)
-  return { attempt, term, released, isCleaning, version, leaseDurationMs: leaseTicks, report }
+  return { attempt, term, released, isMember: !isCleaning, version, leaseDurationMs: leaseTicks, report }
 }
 
 /** Gives an input to the rules of the coordinator. */

@@ -1,4 +1,7 @@
-/** One line of a member's log: the shards that it owned at some moment between the two times, with their tokens. */
+/**
+ * One line of a member's log: the shards that it owned at some moment between the two times, with their tokens. A shard
+ * whose work had not settled counts as well while the member held its seat: until then nobody else may own it.
+ */
 export interface OwnerSample {
   readonly beforeUs: number
   readonly afterUs: number
