@@ -131,7 +131,7 @@ async function benchJobs(times, count) {
 }
 
 /**
- * These jobs may cost no more than ten thousand electors.
+ * These jobs must not cost more than ten thousand electors.
  *
  * @param {string} name
  * @param {{ cpuShare: number, heapBytes: number, startMs: number, stopMs: number }} jobs

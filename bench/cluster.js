@@ -342,7 +342,7 @@ async function revisionOf() {
 }
 
 /**
- * Returns how many keys below a prefix were written after a revision. @param {string} prefix @param {number} revision
+ * Returns how many keys under a prefix were written after a revision. @param {string} prefix @param {number} revision
  */
 async function writtenSince(prefix, revision) {
   const [key, range_end] = [prefix, `${prefix.slice(0, -1)};`].map((text) => Buffer.from(text).toString('base64'))

@@ -1,4 +1,4 @@
-// The picture in the README: how long a crash and a clean hand-over take, with Tenure and with common alternatives.
+// The picture in the README: how long a crash and a clean handover take, with Tenure and with common alternatives.
 import { join } from 'node:path'
 import { shown } from './benchmarks-page.js'
 import { picture } from './picture.js'
@@ -22,7 +22,7 @@ export const readmeFile = join(root, 'README.md')
 /** The name of the contender whose crash a guard process notices. */
 export const guardedName = 'Tenure, releaseOnCrash'
 /** The table of bench:stores and bench:kubernetes with all contenders. */
-export const handoverTable = 'crash and clean hand-over'
+export const handoverTable = 'crash and clean handover'
 
 const [begin, end] = ['<!-- picture of bench:all -->', '<!-- end of picture of bench:all -->']
 const description =
@@ -38,7 +38,7 @@ export function handoverPicture(stores, kubernetes) {
   const onStores = rowsOf(stores)
   const onKubernetes = rowsOf(kubernetes)
   if (!onStores || !onKubernetes) return undefined
-  // With its guard, Tenure has the same clean hand-over as without it. One bar for each server is enough.
+  // With its guard, Tenure has the same clean handover as without it. One bar for each server is enough.
   const rows = [...onKubernetes, ...onStores].filter(({ contender }) => contender !== 'Tenure')
   const ours = rows.filter(({ contender }) => contender === guardedName)
   const theirs = rows.filter(({ contender }) => contender !== guardedName)

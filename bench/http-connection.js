@@ -75,7 +75,7 @@ export class Connection {
 }
 
 /**
- * Measures the answers per second. Every connection sends its next request when the previous one was answered.
+ * Measures the answers per second. Every connection sends its next request once the previous one has been answered.
  * @param {readonly Connection[]} connections
  * @param {number} forMs
  * @param {(connection: Connection, index: number) => Promise<unknown>} send

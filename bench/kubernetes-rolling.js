@@ -1,4 +1,5 @@
-// Measures rolling updates: how often leaders change until every replica was replaced, and how long nobody leads.
+// Measures rolling updates: how many times the leader changes until every replica has been replaced, and for how long
+// nobody leads.
 import { hrtime } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { leads } from './kubernetes-fleet.js'

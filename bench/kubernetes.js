@@ -112,7 +112,7 @@ async function benchRequestsAndReleases(timings) {
   })
 
   const rounds = quick ? 2 : 30
-  console.log(`${rounds} clean hand-overs ...`)
+  console.log(`${rounds} clean handovers ...`)
   const handOvers = await endLeaders(fleets, 'SIGTERM', rounds)
   const { tenure, peer } = handOvers
   figures.add({
@@ -173,7 +173,7 @@ async function benchRollingUpdates(timings) {
   const { url: server, caFile, adminToken: token } = cluster
   /** @param {number} generation */
   const withGeneration = (generation) => ({ ...timings, present: true, generation })
-  /** Five members and the two free seats behind them are read in two intervals. One more for a machine that is busy. */
+  /** Five members and the two free seats after them are read in two intervals. One more allows for a busy machine. */
   const settleMs = 3 * timings.retryPeriodMs
   await benchRolling(
     {
@@ -186,7 +186,7 @@ async function benchRollingUpdates(timings) {
       replicas: quick ? 3 : 5,
       rounds: quick ? 1 : 10,
       settleMs,
-      // The first look of a process at all 32 seats takes eight intervals.
+      // A process needs eight intervals to read all 32 seats for the first time.
       betweenMs: 10 * timings.retryPeriodMs,
       detail: `${show(timings)}, each new replica ran for ${settleMs / 1000} s before the next was ended`,
     },

@@ -1,5 +1,5 @@
 // Many leaders in one process, as cheap as possible: each sends the requests of a candidate as raw patches, and all of
-// them share a few connections and one watch. Two cores then carry 1,000 of them beside the controller.
+// them share a few connections and one watch. Two cores then carry 1,000 of them and the controller.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'

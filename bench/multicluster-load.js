@@ -71,7 +71,7 @@ export async function benchLoad(startClusters, figures, { resources, leaseDurati
       unit: 'resources',
       goal: 0,
       atMost: true,
-      detail: `of ${resources}, ${lost} lost meanwhile; if there are any, the machine is too small or too busy, and a controller cannot be measured on it`,
+      detail: `of ${resources}, ${lost} lost during the measurement; if there are any, the machine is too small or too busy, and a controller cannot be measured on it`,
     })
     // A controller with less work would look better than it is, so check that every elector leads.
     if (led < resources) return
@@ -116,7 +116,7 @@ async function failsWith(child) {
 }
 
 /**
- * Returns how many leaders lead, and how often one has lost its leadership.
+ * Returns how many leaders lead, and how many times one has lost its leadership.
  *
  * @param {import('node:child_process').ChildProcess} child
  * @returns {Promise<{ led: number, lost: number }>}

@@ -15,7 +15,9 @@ import { Servers } from './service-process.js'
 const options = readOptions('page')
 const { quick } = options
 const figures = await Report.open(options)
-const { pathOf } = /** @type {typeof import('../test/servers/find.ts')} */ (await load('test/servers/find.ts'))
+const { pathOf } = /** @type {typeof import('../test/servers/find-program.ts')} */ (
+  await load('test/servers/find-program.ts')
+)
 const { programs } = /** @type {typeof import('../test/servers/programs.ts')} */ (
   await load('test/servers/programs.ts')
 )

@@ -137,7 +137,7 @@ class RestlessClient {
     this.#servers = servers
   }
 
-  /** Returns the longest time between two grants once the client was stopped. */
+  /** Returns the longest time between two grants once the client has stopped. */
   async run() {
     let [longestMs, lastMs] = [0, performance.now()]
     while (!this.#isOver) {

@@ -1,4 +1,5 @@
-// Measures in one process, without a server: owns(key) beside isLeader(), and the memory of shards and of held keys.
+// Measures in one process, without a server: how owns(key) compares with isLeader(), and the memory that shards and
+// held keys take.
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Elector, memoryStore } from 'tenure'

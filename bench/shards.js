@@ -25,7 +25,7 @@ const shardCount = quick ? 12 : 256
 const leaves = quick ? 1 : 2
 const countedLeases = quick ? 1 : 3
 const countedKeys = quick ? 20 : 10_000
-/** One election for each of these keys, beside the shards. */
+/** One election for each of these keys, in addition to the shards. */
 const elections = quick ? 4 : 100
 const patienceMs = 60_000
 

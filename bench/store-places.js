@@ -8,7 +8,7 @@ import pg from 'pg'
 import { guardedName } from './handover-picture.js'
 
 /**
- * The store's client, used directly. Each call is one round trip that stores a text.
+ * The store's client, used directly. Each call is one round trip that stores a string.
  *
  * @typedef {object} Bare
  * @property {(value: string) => Promise<unknown>} swap replaces the text only if it is the one stored last

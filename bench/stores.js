@@ -102,7 +102,7 @@ async function startFleet({ fleet, place, server }) {
 async function countIdleRequests({ fleet, place, server }) {
   const proxy = await startProxy(server.port)
   const standby = await fleet.add(place.url(proxy.port))
-  // Requests at startup are not those of an idle standby.
+  // Requests at startup do not count as requests of an idle standby.
   await sleep(leaseDurationMs)
   const before = proxy.sent
   await sleep(idleLeases * leaseDurationMs)

@@ -37,7 +37,7 @@ export async function measureTakeOvers(rounds) {
 }
 
 /**
- * Makes the same disk writes as a hand-over: the released record, and durably the next term and the next record.
+ * Makes the same disk writes as a handover: the released record, and then, durably, the next term and the next record.
  * Returns the time that this disk takes.
  *
  * @param {string} directory

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
 import { formatCount } from './repeat-alone.js'
 import { root } from '../test/source-files.ts'
-import { missingServersVariable } from '../test/servers/report.ts'
+import { missingServersVariable } from '../test/servers/report-missing.ts'
 
 /** The environment variable with the file to which a run writes its outcome. */
 const outcomeVariable = 'TENURE_TEST_OUTCOME'

@@ -113,12 +113,12 @@ export const explorations = [
     options: { ...coarse, releaseOnCrash: true, faults: ['crash', 'closed-pipe'] },
   },
   {
-    name: 'hand-overs by name, and priorities',
+    name: 'handovers by name, and priorities',
     by: 'npm run test:all',
     options: { ...coarse, ...preferring, faults: ['hand-over', 'crash'], leaderWithinTicks: 9 },
   },
   {
-    name: 'hand-overs by name, and priorities, of electors that poll',
+    name: 'handovers by name, and priorities, of electors that poll',
     by: 'npm run test:all',
     options: { ...coarse, ...poll, ...preferring, faults: ['hand-over', 'crash'], leaderWithinTicks: 13 },
   },

@@ -20,7 +20,7 @@ test.each(Object.keys(commands))('docs/explanation/benchmarks.md shows the resul
   expect(page).toBe(withResults(page, name, results))
 })
 
-test('the picture of docs/explanation/benchmarks.md shows the results of bench:stores', () => {
+test('the picture in docs/explanation/benchmarks.md shows the results of bench:stores', () => {
   const results = JSON.parse(JSON.stringify(readResults('stores')))
   expect(readFileSync(pictureFile, 'utf8')).toBe(pictureOf(results))
 })
@@ -70,7 +70,7 @@ function handovers(server: string, others: string[]) {
   return { quick: false, machine, settings: { leaseMs: 5_000 }, results: [], tables: [{ name: handoverTable, rows }] }
 }
 
-test('the picture of the README shows crash and hand-over of every contender once both benchmarks measured them', () => {
+test('the picture in the README shows crash and handover of every contender once both benchmarks have measured them', () => {
   const stores = handovers('Redis', ['redlock'])
   const drawn = handoverPicture(stores, handovers('Kubernetes', ['client-go'])) ?? ''
   for (const label of ['Redis: Tenure', 'Kubernetes: Tenure', 'Redis: redlock', 'Kubernetes: client-go']) {

@@ -19,7 +19,7 @@ test('every example has a test here, or in another suite if it needs a cluster, 
   const recipes = readdirSync(join(import.meta.dirname, 'recipes')).filter((file) => file.endsWith('.test.ts'))
   const suites = [
     'examples.process.test.ts',
-    'kubernetes/example.server.test.ts',
+    'kubernetes/deployment-example.server.test.ts',
     'kubernetes/operator.server.test.ts',
     'service/cron-example.server.test.ts',
     'service/language-examples.server.test.ts',

@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { root } from './documents.ts'
-import { pathOf, type Program } from './servers/find.ts'
+import { pathOf, type Program } from './servers/find-program.ts'
 import { programs } from './servers/programs.ts'
 import { describeWithPrograms } from './servers/suite.ts'
 

@@ -150,6 +150,11 @@ const planted = [
   'The sidecar answers who leads.',
   'It counts how deep the text is nested.',
   'The lock must break no rule.',
+  'A record may change meanwhile.',
+  'The call is carried out nevertheless.',
+  'It holds the record until when the lease ends.',
+  'A roll-out replaces every process.',
+  'A hand-over takes milliseconds.',
   'It honours every lease.',
 ]
 

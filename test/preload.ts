@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { pathOf } from './servers/find.ts'
+import { pathOf } from './servers/find-program.ts'
 import { programs } from './servers/programs.ts'
 
 /** Compiles a source file for `LD_PRELOAD` with `programs.cc`, once for each version of the source. */

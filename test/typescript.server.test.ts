@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
 import { root } from './documents.ts'
-import { pathOf } from './servers/find.ts'
+import { pathOf } from './servers/find-program.ts'
 import { programs } from './servers/programs.ts'
 import { describeWithPrograms } from './servers/suite.ts'
 

@@ -76,7 +76,7 @@ func run(ctx context.Context, config *rest.Config, namespace, name, identity str
 	})()
 	elector.Run(electing)
 	if ctx.Err() == nil {
-		// The process must end, because its work may not have returned yet.
+		// The process must exit, because its work may not have returned yet.
 		return fmt.Errorf("%s has lost its lease", identity)
 	}
 	return nil

@@ -51,7 +51,7 @@ func run(ctx context.Context, config *rest.Config, namespace, name, identity str
 	managed, err := ctrl.NewManager(config, ctrl.Options{
 		LeaderElection:                      true,
 		LeaderElectionResourceLockInterface: lock,
-		// The process ends right after Start returns, so another one may lead at once.
+		// The process exits right after Start returns, so another one may lead at once.
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &lease,
 		RenewDeadline:                 &renewDeadline,
@@ -74,7 +74,7 @@ func run(ctx context.Context, config *rest.Config, namespace, name, identity str
 	if err != nil {
 		return err
 	}
-	// Start returns an error when leadership is lost. The process must then end, because its controllers may still be
+	// Start returns an error when leadership is lost. The process must then exit, because its controllers may still be
 	// running.
 	return managed.Start(ctx)
 }

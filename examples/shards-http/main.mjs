@@ -23,7 +23,7 @@ const shards = createShards({
   metadata: { address: `http://127.0.0.1:${port}` },
   async work({ shard, signal }) {
     visitsByShard.set(shard, new Map())
-    // The shard is handed over when this function returns, so none of its data may be left after that.
+    // The shard is handed over when this function returns, so keep none of its data after that.
     if (!signal.aborted) await once(signal, 'abort')
     visitsByShard.delete(shard)
   },

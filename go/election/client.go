@@ -31,8 +31,8 @@ func New(url string, options Options) (*Client, error) {
 	return &Client{service: service, options: options, instance: newID(), silence: 40 * time.Second}, nil
 }
 
-// Close closes idle connections. Calls in flight are not affected. Their context ends them. Close does not close the
-// connections of [Options.HTTPClient].
+// Close closes idle connections. Calls in flight continue until they finish or their context ends. Close does not close
+// the connections of [Options.HTTPClient].
 func (c *Client) Close() {
 	if c.options.HTTPClient == nil {
 		c.service.http.CloseIdleConnections()

@@ -18,7 +18,7 @@ import (
 // Options configures a [Client]. The zero value works on the machine of the service.
 type Options struct {
 	// NodeID is the name under which the service shows this candidate. A token or a client certificate may require a
-	// certain name. Default: the host's name and the process id.
+	// particular name. Default: the host's name and the process id.
 	NodeID string
 
 	// LeaseTTL is how long a lease lasts after its last renewal, and so how long other nodes wait after a crash. The

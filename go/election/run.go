@@ -9,9 +9,9 @@ import (
 
 const longestWait = 10 * time.Second
 
-// Work is work that only one node may do at a time. Its context is canceled when leadership ends, [Options.Margin]
-// before another node can lead, or when the context of [Client.Run] ends. Its context.Cause is [ErrExpired], an [Error]
-// with [CodeNotLeader], or the cause of the context of Run. Work must return soon after that.
+// Work is a function that only one node may run at a time. Its context is canceled when leadership ends,
+// [Options.Margin] before another node can lead, or when the context of [Client.Run] ends. Its context.Cause is
+// [ErrExpired], an [Error] with [CodeNotLeader], or the cause of the context of Run. Work must return soon after that.
 type Work func(ctx context.Context, lease *Lease) error
 
 // Run campaigns until this node leads the group, and then calls work, in the same goroutine. What happens next depends

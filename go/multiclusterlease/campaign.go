@@ -127,8 +127,8 @@ func (l *Lock) claim(ctx context.Context, lease, bound time.Duration) (answer *v
 
 // acquire requests the lease. A request whose outcome is unknown is repeated unchanged, with the same attempt.
 func (l *Lock) acquire(ctx context.Context, lease, bound time.Duration) (answer *v1alpha1.Answer, sent moment, isFirst bool, err error) {
-	// The attempt is abandoned, because another candidate has led since. If it is granted nevertheless, the grant is
-	// released when it is seen.
+	// The attempt is abandoned, because another candidate has led since. If it is granted anyway, the grant is released
+	// when it is seen.
 	if l.pending != nil && l.pending.afterTerm != l.highestTerm {
 		l.pending = nil
 	}

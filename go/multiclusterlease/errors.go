@@ -41,8 +41,8 @@ const (
 	ReasonTimings Reason = "Timings"
 )
 
-// Error is the error of every failed call of a Lock, except for an error that means "not found", which client-go needs,
-// and the error of a context that ended.
+// Error is the error that a failed call of a Lock returns. The exceptions are an error that means "not found", which
+// client-go needs, and the error of a context that has ended.
 type Error struct {
 	Reason  Reason
 	Message string

@@ -299,7 +299,10 @@ export class Member {
     await this.#ended
   }
 
-  /** Sends SIGSTOP. Sends SIGCONT after a time, or when a promise resolves, unless the process was killed meanwhile. */
+  /**
+   * Sends SIGSTOP. Sends SIGCONT after a time, or when a promise resolves, unless the process was killed in the
+   * meantime.
+   */
   async pause(until: number | Promise<unknown>): Promise<void> {
     const child = this.#process
     if (!child) return

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { awsEnvironment, type Cloud } from '../servers/cloud.ts'
+import { awsEnvironment, type Cloud } from '../servers/cloud-emulators.ts'
 import { start } from '../servers/server.ts'
 import { runFaults } from './run-faults.ts'
 

@@ -1,6 +1,6 @@
 import { test } from 'vitest'
 import { runCloudFaults } from './run-cloud-faults.ts'
-import { clouds } from '../servers/cloud.ts'
+import { clouds } from '../servers/cloud-emulators.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 

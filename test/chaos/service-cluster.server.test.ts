@@ -12,7 +12,7 @@ import { describeWithPrograms } from '../servers/suite.ts'
 /** Two leases of the active replica, plus slack for a busy machine. */
 const healedWithinMs = 10_000
 
-/** The faults of one replica, one member of etcd, or one network. Each resolves when the fault is over. */
+/** The faults of one replica, one member of etcd, or one network. Each resolves when the fault has ended. */
 function singleFaults({ etcd, replicas }: ServiceClusterSetup): Record<string, (random: Random) => Promise<void>> {
   const active = () => activeOf(replicas)
   const follower = async (random: Random) => {

@@ -128,8 +128,8 @@ async function injectFaults(
 }
 
 /**
- * One process leaves and joins again, and nothing else happens, so only its shards may move. On a busy machine a process may
- * lose its lease meanwhile. It reports that, and then the moves are counted again.
+ * One process leaves and joins again, and nothing else happens, so only its shards may move. On a busy machine, a process
+ * may lose its lease in the meantime. It reports that, and then the moves are counted again.
  */
 async function countMoves(fleet: ShardFleet, random: Random) {
   for (let tries = 1; ; tries += 1) {

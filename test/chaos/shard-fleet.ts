@@ -192,7 +192,7 @@ export class ShardFleet {
     )
   }
 
-  /** Checks the logs of all processes, the dead ones too. */
+  /** Checks the logs of all processes, including the dead ones. */
   check(): OwnersCheck {
     const logs = readdirSync(this.folder).map(
       (name) => [name, parseShardLog(readFileSync(join(this.folder, name), 'utf8'))] as const,

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { root } from '../documents.ts'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { programs } from '../servers/programs.ts'
 
 /** Runs the go command in a folder and returns its output. Throws if it fails. Default folder: the Go module. */

@@ -76,7 +76,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
       sharedLeader,
       aheadMs: aheadMs(index),
     }
-    const child = fork(join(import.meta.dirname, 'runner.mjs'), [JSON.stringify(runner)])
+    const child = fork(join(import.meta.dirname, 'job-process.mjs'), [JSON.stringify(runner)])
     onTestFinished(() => void child.kill('SIGKILL'))
     await once(child, 'message')
     return child

@@ -16,11 +16,11 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { findBlocks, readDocument, root } from '../documents.ts'
-import type { Found } from '../servers/find.ts'
+import type { Found } from '../servers/find-program.ts'
 import { freePort } from '../servers/free-port.ts'
 import { npmPackages } from '../servers/npm-packages.ts'
 import { redis } from '../servers/redis.ts'
-import { noteUntested } from '../servers/report.ts'
+import { noteUntested } from '../servers/report-missing.ts'
 import { describeWith } from '../servers/suite.ts'
 
 const packages =
@@ -145,7 +145,7 @@ test('jobs-pm2: one of three processes in cluster mode runs the job', unhurried,
 test('jobs-nextjs: one of two Next.js servers with the job runs it', unhurried, async ({ skip }) => {
   const next = await npmPackages('next-16', ['next@16', 'react@19', 'react-dom@19'])
   if ('missing' in next) return skip(next.missing)
-  // The bundler requires everything below one root, without links that leave it.
+  // The bundler requires everything under one root, without links that leave it.
   const folder = mkdtempSync(join(next.path, 'project-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   const modules = join(folder, 'node_modules')

@@ -78,7 +78,7 @@ describeWithRight(whyNoKubectl(), 'the components, by kubectl', () => {
 
 describeWithRight(whyNoKubectl(), 'the pod of the doctor, by kubectl', () => {
   describeWithCluster('on a real API server', (cluster) => {
-    test('the API server accepts the pod of tenure doctor with the account of the program', async () => {
+    test('the API server accepts a pod that runs tenure doctor under the account of the program', async () => {
       const tenant = await newTestNamespace(cluster())
       onTestFinished(tenant.remove)
       const { url, caFile, adminToken } = cluster()

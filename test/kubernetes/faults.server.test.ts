@@ -3,7 +3,7 @@ import { Agent, globalAgent, request } from 'node:https'
 import { describe, expect, test as plainTest } from 'vitest'
 import type { Leadership } from '../../packages/tenure/src/engine/leadership.ts'
 import { describeWithOwnCluster } from '../servers/suite.ts'
-import { startChild } from './child.ts'
+import { startChild } from './elector-process.ts'
 import type { ApiServerProxy } from './api-server-proxy.ts'
 import { overlaps } from './beliefs.ts'
 import {

@@ -11,7 +11,7 @@ import { sceneTest, timings, type Scene } from './lease-fixture.ts'
 const waitMs = 10_000
 
 describeWithCluster(
-  'Hand-over by name on a Lease that client-go shares',
+  'Handover by name on a Lease that client-go shares',
   (cluster) => {
     const test = sceneTest(cluster)
     const storeOf = (scene: Scene) => kubernetesStore({ client: scene.client(), namespace: scene.cluster.namespace })

@@ -9,7 +9,7 @@ import { kubeConfigOf } from './kube-config.ts'
 import { parseObjects, readManifest, type Manifest } from './manifests.ts'
 import { newTestNamespace } from './test-namespace.ts'
 import type { ApiServer } from '../servers/cluster.ts'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithCluster } from '../servers/suite.ts'
 

@@ -6,7 +6,7 @@ import { kubernetesStore } from '../../packages/tenure/src/stores/kubernetes/ind
 import { startClientGo } from '../servers/client-go.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithCluster } from '../servers/suite.ts'
-import { startChild } from './child.ts'
+import { startChild } from './elector-process.ts'
 import {
   callbackCallsOf,
   lastConfirmedMs,
@@ -348,7 +348,7 @@ describeWithCluster(
         })
       }
 
-      test('LeaderElector rejects a store of another namespace', ({ scene }) => {
+      test('LeaderElector rejects a store for another namespace', ({ scene }) => {
         const store = kubernetesStore({ client: scene.client(), namespace: 'kube-system' })
         expect(make({ store, ...fields })).toThrow(/Option "leaseNamespace" is "default".*"kube-system"/)
       })

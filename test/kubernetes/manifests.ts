@@ -13,7 +13,7 @@ export interface Manifest {
   readonly [field: string]: unknown
 }
 
-/** Returns every YAML file below a folder, relative to it. */
+/** Returns every YAML file under a folder, as a path relative to it. */
 export function listFilesIn(place: string): string[] {
   return readdirSync(place, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.yaml'))

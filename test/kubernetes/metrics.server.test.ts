@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { electionMetrics } from '../../packages/tenure/src/telemetry/metrics.ts'
 import { sceneTest } from './lease-fixture.ts'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithCluster, describeWithPrograms } from '../servers/suite.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { describeWithCluster } from '../servers/suite.ts'
-import { startChild } from './child.ts'
+import { startChild } from './elector-process.ts'
 import type { ApiServerProxy } from './api-server-proxy.ts'
 import { nowMs, sceneTest, slackMs, timings, type TimedEvent } from './lease-fixture.ts'
 

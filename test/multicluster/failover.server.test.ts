@@ -11,7 +11,7 @@ import { faketimeEnvironment } from '../chaos/faketime.ts'
 import { Fleet, type Member as Candidate } from '../chaos/fleet.ts'
 import { startClusters, type Clusters, type Controller, type Member } from './clusters.ts'
 import { clusterPrograms } from '../servers/cluster.ts'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 

@@ -59,7 +59,7 @@ describeWithPrograms([...clusterPrograms, programs.goManager], 'managers of cont
     const releasedMs: number[] = []
     for (let count = 0; count < releases; count++) {
       const leader = await leaderOf(managers)
-      // After a change, a standby of client-go sleeps for up to 2.2 retry periods and notices nothing meanwhile.
+      // After a change, a standby of client-go sleeps for up to 2.2 retry periods, during which it notices nothing.
       await delay(3.5 * given.retryPeriodMs)
       const before = leader.beliefs.at(-1) as Belief
       leader.release()

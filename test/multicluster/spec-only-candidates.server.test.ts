@@ -113,7 +113,7 @@ describeWithPrograms([...clusterPrograms, programs.clientGo], 'spec-only candida
     expect(overlaps([cut, standby].flatMap((candidate) => beliefsOf(candidate)))).toEqual([])
   })
 
-  test.concurrent('spec-only candidates are rejected beside candidates that send requests', async (context) => {
+  test.concurrent('spec-only candidates are rejected in a resource with candidates that send requests', async (context) => {
     const lease = 'mixed'
     const [east] = clusters.members as [Member, Member]
     const known = start(context, east, { lease, identity: 'a' })

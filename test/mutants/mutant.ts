@@ -19,7 +19,7 @@ const entryPoints = Object.fromEntries(
 
 /** A text that must occur exactly once in a file, and its replacement. */
 export interface Edit {
-  /** The path below `src` of the package, such as `store-kit/rules.ts`. */
+  /** The path under `src` of the package, such as `store-kit/rules.ts`. */
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -35,7 +35,7 @@ export interface Mutation extends Edit {
 
 /**
  * Loads modules of the library with a mutant into this process. These modules share their imports with each other, but
- * not with other mutants or the real library. A module is a path below `src` of the library, or an entry point such as
+ * not with other mutants or the real library. A module is a path under `src` of the library, or an entry point such as
  * `@tenure/testing/simulation`.
  *
  * @example

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { findBlocks, readDocument } from '../documents.ts'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithCluster, describeWithPrograms } from '../servers/suite.ts'
 import { newRecipeFolder, slowTest, waitOptions } from './recipe-folder.ts'
@@ -35,7 +35,7 @@ describeWithCluster('the generation of a Deployment', (cluster) => {
     return cluster().admin.request<{ message?: string }>('POST', path, body)
   }
 
-  test('the API server accepts the manifest of the document, and refuses one with a wrong path', async () => {
+  test('the API server accepts the manifest in the document, and refuses one with a wrong path', async () => {
     const block = findBlocks(document, text).find(({ info }) => info[0] === 'yaml')?.code ?? ''
     const rendered = block.replace('{{ .Release.Revision }}', '7')
     expect(rendered).not.toBe(block)
@@ -51,7 +51,7 @@ describeWithCluster('the generation of a Deployment', (cluster) => {
 })
 
 describeWithPrograms([programs.systemd], 'the generation of a systemd unit', () => {
-  test('systemd-analyze accepts the line of the document', () => {
+  test('systemd-analyze accepts the line in the document', () => {
     const line = /`(EnvironmentFile=[^`]+)`/.exec(text)?.[1] ?? ''
     const { folder } = newRecipeFolder({})
     const path = join(folder, 'search.service')

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { programs } from '../servers/programs.ts'
 import { freePort } from '../servers/free-port.ts'
 import { describeWithPrograms } from '../servers/suite.ts'

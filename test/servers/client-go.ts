@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { pathOf } from './find.ts'
+import { pathOf } from './find-program.ts'
 import { end } from './process.ts'
 import { programs } from './programs.ts'
 import { startWatchdog } from './watchdog.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { etcd } from './etcd.ts'
-import type { Program } from './find.ts'
+import type { Program } from './find-program.ts'
 import { requestJson, type JsonResponse } from './https-json.ts'
 import { files, kubeApiserver, signClientCertificate, tokenOf, type TokenUser } from './kube-apiserver.ts'
 import { programs } from './programs.ts'

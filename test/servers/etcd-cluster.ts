@@ -2,7 +2,7 @@ import { createServer, connect, type Server, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { vi } from 'vitest'
 import { askEtcd, memberKind } from './etcd.ts'
-import type { Program } from './find.ts'
+import type { Program } from './find-program.ts'
 import { freePort } from './free-port.ts'
 import { start, type RunningServer } from './server.ts'
 

@@ -7,7 +7,7 @@ export interface EtcdUsers {
   setPassword(password: string): Promise<void>
 }
 
-/** Creates a user `tenure` with this password and access to the keys below `tenure/`. */
+/** Creates a user `tenure` with this password and access to the keys under `tenure/`. */
 export async function createUsers(server: { readonly url: string }, password: string): Promise<EtcdUsers> {
   const allKeys = { permType: 'READWRITE', key: base64('tenure/'), range_end: base64('tenure0') }
   for (const [path, body] of [

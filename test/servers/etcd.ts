@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Program } from './find.ts'
+import type { Program } from './find-program.ts'
 import { programs } from './programs.ts'
 import type { ServerLocation, RunningServer, ServerKind } from './server.ts'
 

@@ -21,8 +21,8 @@ async function isMine(port: number): Promise<boolean> {
 
 /**
  * A server starts to listen some time after it got its port, much later on a busy machine. Other tests, in this process
- * and in others, must not get the same port meanwhile. Therefore the UDP port with the same number, which is otherwise
- * unused, is bound as a reservation.
+ * and in others, must not get the same port in the meantime. Therefore the UDP port with the same number, which is
+ * otherwise unused, is bound as a reservation.
  */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket({ type: 'udp4' })

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { nowMs, type Belief } from '../kubernetes/beliefs.ts'
-import { pathOf } from './find.ts'
+import { pathOf } from './find-program.ts'
 import { end } from './process.ts'
 import { programs } from './programs.ts'
 import { startWatchdog } from './watchdog.ts'

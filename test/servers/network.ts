@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import { find, pathOf } from './find.ts'
+import { find, pathOf } from './find-program.ts'
 import { programs } from './programs.ts'
 
 /** A host of a small network. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cacheDirectory, type Found } from './find.ts'
+import { cacheDirectory, type Found } from './find-program.ts'
 
 /**
  * Installs packages that conflict with the project's own into a folder of the cache, without their install scripts.
@@ -21,7 +21,7 @@ export async function installPackages(path: string, packages: readonly string[])
     writeFileSync(join(unfinished, 'package.json'), '{}\n')
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--fetch-retries=1']
     await promisify(execFile)('npm', ['install', '--prefix', unfinished, ...options, ...packages], { timeout: 300_000 })
-    // Another process may have installed the packages meanwhile.
+    // Another process may have installed the packages in the meantime.
     if (!existsSync(path)) renameSync(unfinished, path)
     return { path }
   } catch (error) {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { NpmPackages, Program } from './find.ts'
+import type { NpmPackages, Program } from './find-program.ts'
 
 const platform = `${process.platform}-${process.arch}`
 const denoPlatform = process.platform === 'linux' ? `${platform}-glibc` : platform

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { clusterPrograms, startCluster, type ApiServer, type Cluster, type ClusterOptions } from './cluster.ts'
-import { find, type Program } from './find.ts'
-import { noteUntested } from './report.ts'
+import { find, type Program } from './find-program.ts'
+import { noteUntested } from './report-missing.ts'
 import { shareCluster } from './shared-cluster.ts'
 import { start, type RunningServer, type ServerKind } from './server.ts'
 

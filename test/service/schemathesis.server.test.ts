@@ -3,14 +3,14 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { pathOf } from '../servers/find.ts'
+import { pathOf } from '../servers/find-program.ts'
 import { end } from '../servers/process.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 import { serve } from './serve.ts'
 
 const settings = join(import.meta.dirname, './schemathesis')
-/** The number of cases for each route. Other seeds find other problems. Try several after a change of the routes. */
+/** The number of cases for each route. Other seeds find other problems. Try several after changing the routes. */
 const { TENURE_FUZZ_CASES: cases = '40', TENURE_FUZZ_SEED: seed = '1' } = process.env
 
 interface Report {

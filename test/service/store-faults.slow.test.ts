@@ -250,7 +250,7 @@ describe('candidates of one service', () => {
     expect(await groupsOf(one().url)).not.toContain(scene.election)
   })
 
-  test('a process that has led and watched ends on its own', async ({ scene }) => {
+  test('a process that has led and watched exits on its own', async ({ scene }) => {
     const args = [fileURLToPath(new URL('./lead-once.mjs', import.meta.url)), one().url, scene.election]
     // Connections are kept for a minute. A process that waits for them is ended here by its timeout.
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 })

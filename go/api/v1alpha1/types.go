@@ -145,7 +145,7 @@ type Record struct {
 	Released bool `json:"released"`
 	// Metadata is the holder's metadata, as JSON.
 	Metadata string `json:"metadata"`
-	// Checkpoint is a small text that survives handovers. Only the leader sets it.
+	// Checkpoint is a short string that survives handovers. Only the leader sets it.
 	Checkpoint string `json:"checkpoint"`
 	// Version is the version that the global lock assigned to this record.
 	Version string `json:"version"`

@@ -1,4 +1,4 @@
-/** Runs `tenure serve` with a log that cannot be written. */
+/** Runs `tenure serve` with a log that cannot be written to. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
-import { pathOf } from '../../../test/servers/find.ts'
+import { pathOf } from '../../../test/servers/find-program.ts'
 import { programs } from '../../../test/servers/programs.ts'
 
 export interface Terminal {

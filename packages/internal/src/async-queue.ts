@@ -66,7 +66,7 @@ export class AsyncQueue<T> {
     })
   }
 
-  /** Like {@link ready}, but resolves after `silenceMs` at the latest. */
+  /** Like {@link ready}, but resolves after at most `silenceMs`. */
   readyWithin(clock: QueueTimers, silenceMs: number, options?: { readonly background?: boolean }): Promise<void> {
     if (this.#isReady) return Promise.resolve()
     return new Promise((resolve) => {

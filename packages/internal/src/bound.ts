@@ -125,7 +125,7 @@ export async function within<T>(
 }
 
 /**
- * Makes one call. The call's signal aborts at the end of the bound, and the call then counts as over, even if it
+ * Makes one call. The call's signal aborts at the end of the bound, and the call then counts as ended, even if it
  * ignores the signal.
  */
 export function callWithin<T>(

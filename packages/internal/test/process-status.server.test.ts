@@ -23,7 +23,7 @@ describe.runIf(process.platform === 'linux')('processEntry', () => {
     expect(entry && entry !== 'unknown' && isRunning(entry)).toBe(true)
   })
 
-  test('processEntry returns undefined for a process that has ended', () => {
+  test('processEntry returns undefined for a process that has exited', () => {
     const { pid } = spawnSync('true')
     expect(processEntry(pid)).toBeUndefined()
   })

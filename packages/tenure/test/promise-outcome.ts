@@ -7,7 +7,7 @@ export interface Outcome<T> {
   error: unknown
 }
 
-/** Tracks a promise without waiting for it, because in virtual time the test must advance the clock meanwhile. */
+/** Tracks a promise without waiting for it, because in virtual time the test must advance the clock in the meantime. */
 export function follow<T>(promise: Promise<T>): Outcome<T> {
   const outcome: Outcome<T> = { state: 'pending', value: undefined, error: undefined }
   promise.then(

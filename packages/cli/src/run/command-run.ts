@@ -122,7 +122,7 @@ export class CommandRun {
       this.#enforcer?.noteSignaled()
     } else if (answer.type === 'gone') {
       this.#end = { type: 'exited', code: answer.code, signal: answer.signal }
-      // The supervisor no longer watches this run. If any processes are left nevertheless, the wrapper ends them.
+      // The supervisor no longer watches this run. If any processes are left anyway, the wrapper ends them.
       this.#enforcer?.noteExit()
       this.#finish()
     } else if (answer.type === 'not-started') {

@@ -16,7 +16,7 @@ export interface RunPreference {
   readonly priority: Priority
   /** Whether this machine takes a seat among the members. */
   readonly present: boolean
-  /** The number of the roll-out. Undefined if it has none. */
+  /** The number of the rollout. Undefined if it has none. */
   readonly generation: number | undefined
   /** The command must touch this file more often than the timeout. */
   readonly progressFile: string | undefined

@@ -47,7 +47,7 @@ export function sessionOf(id: number): CommandSession {
   return { id, startedAt: first === 'unknown' ? undefined : first?.startedAt }
 }
 
-/** Makes the next look at any session take a new list. Call it when this process has learned of a session. */
+/** Makes the next call about a session list the processes again. Call it when this process has learned of a session. */
 export function forgetLists(): void {
   lists = []
 }

@@ -78,7 +78,7 @@ export const runSettings = {
   generation: setting(
     {
       placeholder: 'number',
-      help: 'the number of the roll-out: leave the lease to present members of a higher one; needs --present',
+      help: 'the number of the rollout: leave the lease to present members of a higher one; needs --present',
     },
     generationOf,
   ),

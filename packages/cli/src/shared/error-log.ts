@@ -16,7 +16,7 @@ export class ErrorLog {
   /** The calls that have failed since the last one that proved the store healthy. */
   #failed: 'nothing' | 'reads' | 'writes' = 'nothing'
 
-  /** The latest error. Undefined once the problem is over. */
+  /** The latest error. Undefined once the problem has ended. */
   get last(): string | undefined {
     return this.#last?.text
   }

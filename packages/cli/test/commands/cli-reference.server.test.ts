@@ -96,7 +96,7 @@ describe('the runs in other documents lead, and exit on request', () => {
     let said = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       said += text
-      // A run with --once exits by itself.
+      // A run with --once exits on its own.
       if (!line.includes('--once') && /exited with|the next run is at/.test(text)) child.kill('SIGTERM')
     })
     expect([await ended, said]).toEqual([[0, null], expect.stringMatching(/leads ".*" in term 1/)])

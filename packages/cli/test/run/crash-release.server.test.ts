@@ -90,7 +90,7 @@ describeWith(redis, 'what a killed tenure run leaves alone', (server) => {
     expect(await released(url, election)).toBe(true)
   })
 
-  test('the supervisor of a standby that is killed ends without touching the lease of the leader', async () => {
+  test('the supervisor of a killed standby exits without touching the lease of the leader', async () => {
     const { url, election, second } = await two(server().url)
     const supervisor = second.supervisor()
     second.child.kill('SIGKILL')

@@ -324,7 +324,7 @@ describe('when the command exits', () => {
     expect(readFileSync(on.file, 'utf8')).toBe('x\nx\nx\n')
   })
 
-  test('processes that the command leaves behind end before another machine leads', async () => {
+  test('processes that the command leaves behind have exited before another machine leads', async () => {
     const on = scene()
     const first = on.work(
       ['--ttl', '15s', '--grace', '600ms', '--restart', 'never'],
@@ -364,7 +364,7 @@ describe('a signal to tenure', () => {
     },
   )
 
-  test('a command that drains slowly keeps its lease meanwhile', async () => {
+  test('a command that drains slowly keeps its lease until it has exited', async () => {
     const { on, child, ended } = await working(['--slow', '4500'], ['--ttl', '3s'])
     child.kill('SIGTERM')
     await on.wrote('SIGTERM')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import { program, temporaryFolder } from '../tenure.ts'
 
-const worker = join(import.meta.dirname, 'worker.mjs')
+const worker = join(import.meta.dirname, 'logging-command.mjs')
 
 export interface Line {
   readonly what: string

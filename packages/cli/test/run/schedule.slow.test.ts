@@ -6,7 +6,7 @@ import { fileStore } from '../../../tenure/src/stores/file/index.ts'
 import { scene, type Scene } from './scene.ts'
 import { begun, expectRuns, expectEachOnce, quick } from './scheduled-runs.ts'
 
-/** Leaves a text in the record, as a leader would. */
+/** Leaves text in the record, as a leader would. */
 async function checkpoint(on: Scene, text: string): Promise<void> {
   const store = fileStore({ directory: join(on.folder, 'leases') })
   const elector = new Elector({ store, election: 'jobs' })

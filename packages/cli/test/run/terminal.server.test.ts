@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pathOf } from '../../../../test/servers/find.ts'
+import { pathOf } from '../../../../test/servers/find-program.ts'
 import { programs } from '../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { runs, scene } from './scene.ts'
@@ -24,7 +24,7 @@ function terminal() {
   })
   const type = (...keys: string[]) => call('send-keys', ...keys)
   const screen = () => call('capture-pane', '-p')
-  const worker = join(import.meta.dirname, './worker.mjs')
+  const worker = join(import.meta.dirname, './logging-command.mjs')
   const wrapper = (args: string, command: string) =>
     `'${process.execPath}' '${program}' run jobs --store '${on.store}' ${args} -- ${command}`
   return {

@@ -1,7 +1,7 @@
 /**
  * Checks a session whose processes only hand over to their children, while process ids wrap around again and again. Run
- * it in its own PID namespace, with the path of session.ts as a module. It prints how often the session was mistaken
- * for gone.
+ * it in its own PID namespace, with the path of session.ts as a module. It prints how many times the session was
+ * mistaken for gone.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -4,7 +4,7 @@ import { openSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { linesOf, program, run, temporaryFolder, tenure } from '../tenure.ts'
-import { strange } from '../strange-service.ts'
+import { strange } from '../fake-service.ts'
 
 // Sequences that set a title, clear the screen, change the color and reverse the text, in their 8-bit and 7-bit forms.
 const escapes = '\u001b]0;title\u0007\u001b[2J\u009b31m\u202e'

@@ -3,7 +3,7 @@ import { programs } from '../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { openTerminal } from '../terminal.ts'
 import { program } from '../tenure.ts'
-import { strange } from '../strange-service.ts'
+import { strange } from '../fake-service.ts'
 
 describeWithPrograms([programs.tmux], 'a live view of a store that is broken', () => {
   test('q ends a live view at once when the store does not answer from the start', async () => {

@@ -4,7 +4,7 @@ import type { Clock, LeaseStore } from 'tenure'
 import { TenureError } from 'tenure'
 import type { Resources } from 'tenure/internal/multicluster'
 import type { RelayObserver } from './observer.ts'
-import type { Queue } from './queue.ts'
+import type { Queue } from './call-queue.ts'
 
 /** State and services that the relays of all resources share. */
 export interface SharedRelay {

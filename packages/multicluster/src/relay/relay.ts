@@ -17,7 +17,7 @@ import {
   type ResourceVersion,
 } from 'tenure/internal/multicluster'
 import type { RelayObserver } from '../calls/observer.ts'
-import { Queue } from '../calls/queue.ts'
+import { Queue } from '../calls/call-queue.ts'
 import { ResourceRelay } from './resource-relay.ts'
 import { report, type SharedRelay } from '../calls/relay-context.ts'
 

@@ -42,7 +42,7 @@ test('candidates of both clusters leave the lease to a successor that does not e
 })
 
 test.each(['east/a', 'EAST/b', 'west/', '/b', 'a/b/c'])(
-  'a release across clusters drops the successor %s, which no other candidate can be',
+  'a release across clusters drops the successor %s, because no other candidate has that name',
   async (to) => {
     const { leader, stepDown } = await ledByEast()
     await stepDown(to)
@@ -51,7 +51,7 @@ test.each(['east/a', 'EAST/b', 'west/', '/b', 'a/b/c'])(
   },
 )
 
-test('a successor is displayed as a holder is, and the display can be reversed', async () => {
+test('a successor is shown in the same form as a holder, and can be read back from that form', async () => {
   const { store } = twoClusters()
   const base = { election: 'jobs/nightly', holder: 'east/a', attempt: '1', leaseDurationMs: 15_000 }
   const claim = { ...base, afterTerm: 0, metadata: {}, writeId: '1' }

@@ -33,7 +33,7 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
-/** How often each kind of fault occurred. */
+/** How many times each kind of fault occurred. */
 export type FaultCounts = Partial<Record<FaultKind, number>>
 
 /** Injects one fault after another. */

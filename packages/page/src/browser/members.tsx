@@ -99,7 +99,7 @@ function textOf(to: string, { node, term, ttlMs }: ShownLease): string {
   return `${leader} stops leading in term ${term} when it next renews. ${when} If ${candidate} does not take over at once, another candidate may lead.`
 }
 
-/** Shows how far a hand-over has got, and its outcome. */
+/** Shows how far a handover has got, and its outcome. */
 function Progress({ of, election }: { readonly of: HandOver; readonly election: Election }) {
   useTicks(500)
   return (

@@ -2,7 +2,7 @@ import type { MemberAnswer } from './answers.ts'
 import type { Election } from './elections.ts'
 import { duration, visible } from './text.ts'
 
-/** A hand-over that an administrator asked for on this page. */
+/** A handover that an administrator asked for on this page. */
 export interface HandOver {
   readonly to: string
   /** The term that was ended. */
@@ -19,7 +19,7 @@ export function canHandOverTo(member: MemberAnswer, { leader }: Election): boole
   return leader !== undefined && member.node_id !== leader.node && member.live === true && member.eligible !== false
 }
 
-/** Describes in a sentence how far a hand-over has got. */
+/** Describes in a sentence how far a handover has got. */
 export function handOverText(
   { to, term, freeAtMs }: HandOver,
   { leader }: Pick<Election, 'leader'>,

@@ -65,7 +65,7 @@ function algorithmOf(jwk: JWK): string {
   if (jwk.kty === 'oct') throw new Error('it contains a shared secret (kty oct); provide a public key')
   if (jwk.d !== undefined) throw new Error('it contains a private key; provide only the public key')
   if (jwk.key_ops && !jwk.key_ops.includes('verify'))
-    throw new Error('it contains a key that is not for verifying (key_ops)')
+    throw new Error('it contains a key whose key_ops do not allow verification')
   if (jwk.kty === 'RSA' && Buffer.from(jwk.n ?? '', 'base64url').length < 256) {
     throw new Error('it contains an RSA key of less than 2048 bits')
   }

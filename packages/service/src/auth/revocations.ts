@@ -77,7 +77,7 @@ export class Revocations {
       },
     })
     await this.#look()
-    void this.#lookOn()
+    void this.#keepLooking()
   }
 
   get count(): number {
@@ -170,7 +170,7 @@ export class Revocations {
     }
   }
 
-  async #lookOn(): Promise<void> {
+  async #keepLooking(): Promise<void> {
     const { clock } = this.#options
     while (!this.#closed.signal.aborted) {
       await pause(clock, this.#isKnown ? this.#lookMs : retryMs, this.#wake.signal)
@@ -188,7 +188,7 @@ export class Revocations {
         after = next
       }
     } catch {
-      // No replica is active, so no request could be answered either.
+      // No replica is active, so no request can be answered anyway.
       return
     }
     this.#looked = needed

@@ -375,7 +375,7 @@ export class GroupDriver {
         group.checkpoint = ''
         group.hold = step.hold ?? group.hold
         this.table.setDeleted(group, true)
-        // The deleted group's successor is not waited for.
+        // Nobody waits for the successor of a deleted group.
         lease?.handOver(undefined, 0)
         if (lease?.ended) this.#ended.add(group, this.#clock.monotonicMs())
         else if (lease) this.#end(lease, 'deleted', last)

@@ -6,7 +6,7 @@ import { isReservedGroup } from './reserved-groups.ts'
 const maxExamined = 10_000
 /** How many ids are examined before other callbacks may run. */
 const idsAtOnce = 256
-/** The size limit of a page, counting only texts from clients. */
+/** The size limit of a page, counting only text from clients. */
 const maxPageBytes = 256 * 1024
 
 /** The source of the groups on a page. */
@@ -74,7 +74,7 @@ export function fitting<T>(views: readonly T[], bytesOf: (view: T) => number): r
   return last === -1 ? views : views.slice(0, last + 1)
 }
 
-/** Returns the size of the texts that clients put into a lease and into its group's definition. */
+/** Returns the size of the text that clients put into a lease and into its group's definition. */
 export function textBytes(lease: LeaseView | undefined, definition?: Definition): number {
   const nodes = definition?.allowedNodes ?? []
   // Metadata is already JSON. A character of a checkpoint may take six bytes in JSON.

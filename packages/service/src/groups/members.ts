@@ -25,7 +25,7 @@ export const lateMs = 30_000
 /** How many open watches are reported in one step. */
 export const maxWatchesPerReport = 512
 
-/** The approximate size of an entry without its texts. */
+/** The approximate size of an entry without its text. */
 const signBytes = 200
 
 /**

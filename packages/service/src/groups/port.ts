@@ -178,7 +178,7 @@ export interface MemberView {
   readonly live: boolean
   /** The number of the seat that the node holds. Undefined if it holds none. */
   readonly seat?: number
-  /** The number of the roll-out that its seat names, if any. */
+  /** The number of the rollout that its seat names, if any. */
   readonly generation?: number
   /** Whether the node could lead, as its seat reports. Undefined without a seat. */
   readonly eligible?: boolean
@@ -234,7 +234,7 @@ export interface ChangeListener {
 export interface Caller {
   /** The subject that is charged for the call. */
   readonly subject: string
-  /** Calls of one lane take turns with those of others. Default: the subject. */
+  /** Calls of one lane take turns with calls of other lanes. Default: the subject. */
   readonly lane?: string | undefined
 }
 
@@ -288,7 +288,9 @@ export interface Groups {
   reportWatches(open: readonly OpenWatch[]): MaybePromise<void>
   members(groupId: string): MaybePromise<MemberView[]>
 
-  /** Returns the texts of this term, if it is the newest of its group. The feed does not contain these texts. */
+  /**
+   * Returns the metadata and checkpoint of this term, if it is the newest of its group. The feed does not contain them.
+   */
   textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'checkpoint'> | undefined
 
   /** Reports every change from now on, in order. Returns a function that stops the reports. */

@@ -26,7 +26,7 @@ export function withSeats(
     const { nodeId, attempt } = lease
     const offer = decodeOffer({ metadata: JSON.parse(lease.metadata) as LeaseRecord['metadata'] })
     const known = seated.get(nodeId)
-    // Requests and coordinators take seats too. Two processes of the same name show only the first seat.
+    // Requests and coordinators also take seats. Two processes of the same name show only the first seat.
     if (!isMember(offer) || known?.seat !== undefined) continue
     const { eligible } = decodeReport({ attempt, checkpoint: group.checkpoint })
     const { generation } = offer

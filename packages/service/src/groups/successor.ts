@@ -14,13 +14,13 @@ import { isAllowed, type Group } from './in-memory-group.ts'
 /** The longest wait for a successor: the default retry interval of the library. A shorter lease makes it shorter. */
 const longestWaitMs = 2_000
 
-/** The node that a group without a leader is left to, and until when. */
+/** The node that a group without a leader is left to, and when that ends. */
 interface LeftTo {
   readonly nodeId: string
   readonly untilMs: number
 }
 
-/** Returns the node that the group is left to at this time. Undefined if to nobody in particular. */
+/** Returns the node that the group is left to at this time. Undefined if it is left to no particular node. */
 export function leftTo({ lease, hold, definition }: Group, nowMs: number): LeftTo | undefined {
   if (!lease?.ended || lease.successor === undefined) return undefined
   const { successor: nodeId, handedOverAtMs, ttlMs } = lease

@@ -169,7 +169,7 @@ export class Limits {
 
   /**
    * Charges for a change of leadership that this many watchers receive. The price has a limit, so that nobody can make
-   * a leader pay much for the watches of others. It never causes a renewal or a resignation to be rejected.
+   * a leader pay much by opening watches. It never causes a renewal or a resignation to be rejected.
    */
   chargeChange(request: FastifyRequest, watchers: number): void {
     const weight = Math.min(Math.ceil(watchers / watchersPerRequest), maxChangeCharge)

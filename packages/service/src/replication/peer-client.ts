@@ -70,7 +70,7 @@ const connectMs = 2_000
 const sweepMs = 200
 /**
  * How many bytes unanswered calls may take, for one subject and in total. More than that means that the active replica
- * does not keep up.
+ * cannot keep up.
  */
 const maxBytesPerSubject = 8 * 2 ** 20
 const maxBytes = 32 * 2 ** 20
@@ -297,7 +297,7 @@ export class PeerClient {
 function busy(withAll: boolean): ServiceError {
   const details = { retry_after_ms: soonMs }
   return withAll
-    ? new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', { details })
+    ? new ServiceError('BACKEND_UNAVAILABLE', 'The active replica cannot keep up.', { details })
     : new ServiceError('RATE_LIMITED', 'Too many calls are waiting for the active replica.', { details })
 }
 

@@ -54,8 +54,8 @@ export class WarmCopy {
   }
 
   /**
-   * Resolves with whether the copy is complete. If it was begun less than `shortMs` ago, waits for the rest of that time
-   * first, because a load of few groups is over by then. An abort of the signal ends the wait.
+   * Resolves with whether the copy is complete. If it was begun less than `shortMs` ago, waits for the rest of that
+   * time first, because a load of few groups has finished by then. An abort of the signal ends the wait.
    */
   async isWarmAfter(shortMs: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options
@@ -64,7 +64,7 @@ export class WarmCopy {
     return this.isWarm
   }
 
-  /** Starts to follow the storage. No effect if it already does. */
+  /** Starts to follow the storage. Has no effect if it already does. */
   start(): void {
     if (this.#loop) return
     if (!this.#copy) {
@@ -84,8 +84,8 @@ export class WarmCopy {
 
   /**
    * Stops, and resolves with everything that the storage has at this head. Nobody else should be able to append to it.
-   * Resolves with `fenced` if another replica has appended to it nevertheless, and with undefined if there is no usable
-   * copy. `assert` throws once the groups are no longer wanted.
+   * Resolves with `fenced` if another replica has appended to it anyway, and with undefined if there is no usable copy.
+   * `assert` throws once the groups are no longer wanted.
    */
   async take(head: StorageHead, assert: () => void): Promise<LoadedGroups | 'fenced' | undefined> {
     await this.stop()

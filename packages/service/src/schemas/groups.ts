@@ -161,7 +161,7 @@ export const MembersAnswer = named(
           Type.Integer({ minimum: 0, description: 'The number of the seat that the node holds, if it has one.' }),
         ),
         generation: Type.Optional(
-          Type.Integer({ description: 'The number of the roll-out that the seat of the node names, if any.' }),
+          Type.Integer({ description: 'The number of the rollout that the seat of the node names, if any.' }),
         ),
         eligible: Type.Optional(
           Type.Boolean({ description: 'Whether the node could lead, as its seat reports. Only with a seat.' }),

@@ -41,7 +41,7 @@ export interface OpenFile {
  * data, so that lost or restored data, or data whose newest commit cannot be found, is noticed. The number is written
  * after each commit and not synced. It may lag behind after a power cut, but is never too high.
  *
- * After that number comes the mark of the process that serves the data, a random text: see {@link prove}.
+ * After that number comes the mark of the process that serves the data, a random string: see {@link prove}.
  */
 export class DirectoryLock {
   /** Undefined in a directory that has never been used. */
@@ -80,7 +80,7 @@ export class DirectoryLock {
         return undefined
       }
       if (isThere({ path, file })) return new DirectoryLock(path, file, locks)
-      throw new Error(`${path} was moved or replaced just now. Try again.`)
+      throw new Error(`${path} was just moved or replaced. Try again.`)
     } catch (error) {
       closeSync(file)
       throw error

@@ -33,7 +33,7 @@ export class EtcdStorageServer implements StorageServer {
 
   constructor(keys: EtcdKeys) {
     const { prefix } = keys
-    this.name = `The data below "${prefix}" in etcd`
+    this.name = `The data under "${prefix}" in etcd`
     this.#keys = keys
     this.#head = `${prefix}/service:head`
     this.#check = `${prefix}/service:check`
@@ -189,7 +189,7 @@ async function inParts<Item, Answer>(
 }
 
 function changedMeanwhile(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'The storage changed while large groups were read in parts.')
+  return new ServiceError('BACKEND_UNAVAILABLE', 'The storage changed while large groups were being read in parts.')
 }
 
 function valueIn(range: TransactionAnswer['ranges'][number] | undefined): string | undefined {

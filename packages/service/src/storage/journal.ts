@@ -196,6 +196,6 @@ async function failureOf(work: Promise<void>): Promise<ServiceError | undefined>
     return undefined
   } catch (cause) {
     if (cause instanceof ServiceError) return cause
-    return new ServiceError('BACKEND_UNAVAILABLE', "This service's storage cannot be written.", { cause })
+    return new ServiceError('BACKEND_UNAVAILABLE', "This service's storage cannot be written to.", { cause })
   }
 }

@@ -12,9 +12,9 @@ const maxTextLength = 2 ** 18
 /**
  * The ranges in which a load reads many keys of etcd, page by page.
  *
- * etcd walks all keys of a range regardless of the limit of the page, and accepts no write meanwhile. One range over a
- * million keys takes it a quarter of a second on an idle core. On a busy machine, that can take longer than the lease
- * of the active replica. A replica that merely starts and loads its groups would then cost the active replica its
+ * etcd walks all keys of a range regardless of the limit of the page, and accepts no write while it does so. One range
+ * over a million keys takes it a quarter of a second on an idle core. On a busy machine, that can take longer than the
+ * lease of the active replica. A replica that merely starts and loads its groups would then cost the active replica its
  * lease. So each load saves where its pages began, and the next load uses some of these keys as bounds between its
  * ranges. Where no bound is known, the range of the next page covers only keys that share a prefix with the last key
  * found, and the range after it is wider again.
@@ -79,7 +79,7 @@ export class KeyRanges {
   }
 }
 
-/** Returns the names in a saved text that can be bounds, in order. */
+/** Returns the saved names that can be bounds, in order. */
 function namesIn(saved: string | undefined): readonly string[] {
   try {
     const names: unknown = JSON.parse(saved ?? '[]')

@@ -400,7 +400,7 @@ export class LmdbStorage implements Storage {
     try {
       this.#root.resetReadTxn()
       this.#metas.get('meta')
-      return new ServiceError('BACKEND_UNAVAILABLE', 'The data directory cannot be written.', { cause })
+      return new ServiceError('BACKEND_UNAVAILABLE', 'The data directory cannot be written to.', { cause })
     } catch {
       const message = 'The data directory failed in the middle of a commit. Restart the service.'
       this.#broken = new ServiceError('BACKEND_UNAVAILABLE', message, { cause })

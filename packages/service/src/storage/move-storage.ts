@@ -58,7 +58,8 @@ export async function moveStorage(source: MoveSource, target: MoveTarget): Promi
     await target.fill(page)
     count += page.length
   }
-  if (!isSameHead(await source.head(), head)) throw new Error('The data changed while it was moved. Run this again.')
+  if (!isSameHead(await source.head(), head))
+    throw new Error('The data changed while it was being moved. Run this again.')
   await target.finish(head)
   return count
 }

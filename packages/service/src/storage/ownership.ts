@@ -60,7 +60,7 @@ export function momentOf(clock: Clock): OwnershipMoment {
  *
  * The same applies to A's writes: {@link assert} comes before each decision, and after each commit A checks that the
  * files are still where the next service finds them. So A does not grant, on another disk, a group that is free on B's
- * disk. Reads and refusals are checked too. Two processes on one machine need none of this as long as they find the
+ * disk. Reads and refusals are also checked. Two processes on one machine need none of this as long as they find the
  * same files, because the kernel gives the lock to one of them.
  */
 export class Ownership {

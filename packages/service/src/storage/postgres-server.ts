@@ -95,7 +95,7 @@ export class PostgresStorageServer implements StorageServer {
 
   async check(call: CallOptions): Promise<void> {
     const row = await this.#write(this.#sql.check, ['', String(lockMsWithin(call.timeoutMs))], call)
-    if (row) throw new ServiceError('BACKEND_UNAVAILABLE', `${this.name} cannot be written.`)
+    if (row) throw new ServiceError('BACKEND_UNAVAILABLE', `${this.name} cannot be written to.`)
   }
 
   close(): Promise<void> {

@@ -44,7 +44,7 @@ export async function rotateSecret(options: RotateOptions): Promise<void> {
       if ((await append().catch(append)) === 'done') return
     }
     throw new Error(
-      'The active replica writes without a pause, so the secret was not changed. Run this again when it is less busy.',
+      'The active replica is writing continuously, so the secret was not changed. Try again when it is less busy.',
     )
   } finally {
     await storage.close()

@@ -49,8 +49,8 @@ export interface GroupPage {
 }
 
 /**
- * The operations that a server must support: compare and swap one text, and write other texts in the same step. A call
- * that rejects may have been carried out, or may be carried out later.
+ * The operations that a server must support: compare and swap one string, and write other strings in the same step. A
+ * call that rejects may have been carried out, or may be carried out later.
  */
 export interface StorageServer {
   /** The server's name in messages. */
@@ -390,5 +390,8 @@ function rolledBack(): ServiceError {
 }
 
 function overtaken(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'Another replica wrote to the storage while the groups were read.')
+  return new ServiceError(
+    'BACKEND_UNAVAILABLE',
+    'Another replica wrote to the storage while the groups were being read.',
+  )
 }

@@ -58,7 +58,7 @@ export class ServerTarget implements MoveTarget {
   }
 
   #changed(): Error {
-    return new Error(`${this.#server.name} changed while data was moved there. Is the same move running twice?`)
+    return new Error(`${this.#server.name} changed while data was being moved there. Is the same move running twice?`)
   }
 
   #partial(head: StorageHead): string {

@@ -7,9 +7,9 @@ import type { Frame } from './frames.ts'
 export interface FeedEntry {
   readonly position: Position
   readonly change: GroupChange
-  /** Whether the lease had metadata or a checkpoint. These texts are kept only for a group's newest term. */
+  /** Whether the lease had metadata or a checkpoint. They are kept only for a group's newest term. */
   readonly hadTexts: boolean
-  /** The frame for streams. It is cached after the first use if it contains none of these texts. */
+  /** The frame for streams. It is cached after the first use if it contains neither of these. */
   frame?: Frame
 }
 

@@ -53,8 +53,8 @@ interface SnapshotSource {
 /** How many groups are read at once. */
 const groupsAtOnce = 64
 /**
- * The size limit of a part or a response, not counting its last events. A thousand groups with the longest texts would
- * take megabytes.
+ * The size limit of a part or a response, not counting its last events. A thousand groups with the longest strings
+ * would take megabytes.
  */
 export const maxBytes = 256 * 1024
 

@@ -150,7 +150,7 @@ describe('nodes', () => {
     const list = async (query: string) => (await ask(spy, 'GET', `/v1/groups?${query}`)).body
     const shown = (page: Record<string, unknown>) =>
       (page['groups'] as { group_id: string }[]).map(({ group_id }) => group_id)
-    /** Everything that the spy can learn, except for sealed texts, which are different each time. */
+    /** Everything that the spy can learn, except for sealed strings, which are different each time. */
     const told = async () => {
       const pages: unknown[] = []
       for (const limit of [1, 2, 3, 100]) {

@@ -130,7 +130,7 @@ describe('invalid client certificates', () => {
     ['with a DNS name given as a URI', () => authority.issue({ names: [uri('node-1.example')] })],
     ['with a URI given as a DNS name', () => authority.issue({ names: [dns(spiffe)] })],
     ['with the name as an email address', () => authority.issue({ names: [email('node-1.example')] })],
-    // CVE-2021-44532: a text in which one name looks like two.
+    // CVE-2021-44532: text in which one name looks like two.
     ['with two names in one', () => authority.issue({ names: [dns('x.example, DNS:node-1.example')] })],
     ['with two names in one URI', () => authority.issue({ names: [uri('https://x/, DNS:node-1.example')] })],
     ['with quotes around a name', () => authority.issue({ names: [dns('"node-1.example"')] })],

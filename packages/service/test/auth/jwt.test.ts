@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/common/clock.ts'
-import { isOneProcess } from '../served.ts'
+import { isOneProcess } from '../service-under-test.ts'
 import { ask, startTestService, type TestService } from './service.ts'
 import {
   audience,

@@ -131,7 +131,7 @@ async function begin(token: string, line: string, body: object) {
 describe('requests with a late body', () => {
   const claim = { node_id: 'node-1', lease_ttl_ms: 60_000 }
 
-  test('a request with a late body is checked with the keys at the time when it is complete', async () => {
+  test('a request whose body arrives late is checked against the keys that are in use once it is complete', async () => {
     await startWith({ keys: [first] })
     const slow = [
       await begin(tokenOne(), `POST ${path}/campaign`, claim),
@@ -145,7 +145,7 @@ describe('requests with a late body', () => {
     expect(body).toMatchObject({ leader: null, highest_term: 0 })
   })
 
-  test('a request with a late body succeeds if its key is still valid', async () => {
+  test('a request whose body arrives late succeeds if its key is still valid', async () => {
     await startWith({ keys: [first] })
     const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
     service.write('keys.json', { keys: [first, second] })
@@ -153,7 +153,7 @@ describe('requests with a late body', () => {
     expect(await finish()).toMatchObject({ status: 200, body: { is_leader: true } })
   })
 
-  test('a request with a late body is refused if its token expired meanwhile', async () => {
+  test('a request whose body arrives late is refused if its token has expired in the meantime', async () => {
     let aheadMs = 0
     await startWith({ keys: [first] }, { clock: { ...systemClock, wallMs: () => Date.now() + aheadMs } })
     const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)

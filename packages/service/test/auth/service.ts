@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../served.ts'
+import { isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../service-under-test.ts'
 
 /** A service with a directory for its data and for the files that it reads. */
 export interface TestService {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaign, expectRefused, json, request, send } from '../attacks.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string

@@ -3,7 +3,7 @@ import { isValidNodeId, invisibleCharacter } from '../../src/common/checks.ts'
 import { newFeed } from '../watch/new-feed.ts'
 import { jsonType } from '../../src/http/request-head.ts'
 import { isQuicklyParsed } from '../../src/http/body-scan.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 /**
  * The functions that read parts of a request. `pieces` are repeated to build a long input that ends without a match.

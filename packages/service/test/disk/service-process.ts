@@ -26,7 +26,7 @@ export interface ProcessOptions {
   onLine?(line: string): void
 }
 
-/** A service in a separate process. It ends with the test at the latest. */
+/** A service in a separate process. It ends with the test, if not before. */
 export class ServiceProcess {
   readonly child: ChildProcess
   readonly port: number

@@ -11,7 +11,7 @@ import type { ChangeListener, Groups, GroupState, LeaseView } from '../../src/gr
 import { positionOf } from '../../src/storage/position.ts'
 import type { GroupRecord } from '../../src/storage/storage.ts'
 import { linkChecks } from './link-checks.ts'
-import { Loop } from './loop.ts'
+import { Loop } from './fake-event-loop.ts'
 
 /** The modules that are checked: those of the service, or of a mutant. */
 export interface Modules {

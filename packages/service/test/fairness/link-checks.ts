@@ -12,7 +12,7 @@ import type { GroupChange, ChangeListener, GroupState, LeaseView } from '../../s
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import { positionOf } from '../../src/storage/position.ts'
 import type { Check, Modules } from './checks.ts'
-import { Loop } from './loop.ts'
+import { Loop } from './fake-event-loop.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve))
 const position = positionOf({ restores: 0, term: 1, seq: 1 })

@@ -33,7 +33,7 @@ describe('successors', () => {
     expect(await scene.state.leader('jobs')).toMatchObject({ lease: { term: 2, ended: true, successor: undefined } })
   })
 
-  test('a named successor that waits is served at once, ahead of the campaigns before it', async () => {
+  test('a named successor that waits is served at once, ahead of earlier campaigns', async () => {
     const scene = await open()
     await scene.campaign('a')
     const leaders = await waiting(scene, 'b', 'c', 'd')
@@ -77,7 +77,7 @@ describe('successors', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: false })
   })
 
-  test('a successor that an administrator named wins when the lease would have expired, ahead of the campaigns before it', async () => {
+  test('a successor that an administrator named wins when the lease would have expired, ahead of earlier campaigns', async () => {
     const scene = await open()
     await scene.campaign('a')
     const leaders = await waiting(scene, 'c', 'b', 'a')
@@ -116,7 +116,7 @@ describe('successors', () => {
     }
   })
 
-  test('a group that was deleted waits for no successor', async () => {
+  test('a deleted group does not wait for a successor', async () => {
     const scene = await open()
     await scene.campaign('a')
     await scene.state.resign({ ...held(1), successor: 'b' })
@@ -524,7 +524,7 @@ describe.each([
   })
 })
 
-test('a candidate that knows a term from a restore that was lost gets the next term', async () => {
+test('a candidate that knows a higher term than the service, because the service lost a restore, gets the next term', async () => {
   const scene = await open()
   await scene.restore()
   const before = await scene.campaign('a')

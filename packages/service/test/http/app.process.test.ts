@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { answers, campaign, expectRefused, json, open, request, send, type Answer } from '../attacks.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string
@@ -185,7 +185,7 @@ describe('browsers and hosts without authentication', () => {
     expect(answer).toMatchObject({ status: 200, body: { is_leader: true } })
   })
 
-  test('no response allows a page of another origin to read it', async () => {
+  test('no response allows a page from another origin to read it', async () => {
     const origin = 'Origin: http://evil.example'
     const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: content-type']
     const seen: (Answer | undefined)[] = [

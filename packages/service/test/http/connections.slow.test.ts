@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../../../tenure/test/kubernetes/certificate.ts'
 import type { ServiceOptions } from '../../src/index.ts'
 import { answers, campaign, closed, expectRefused, json, open, renewing, request } from '../attacks.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 const limits = { headersTimeoutMs: 1_000, requestTimeoutMs: 2_000 }
 

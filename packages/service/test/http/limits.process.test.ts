@@ -4,7 +4,7 @@ import type { LimitOptions } from '../../src/index.ts'
 import { ask, startTestService } from '../auth/service.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, tokenOf } from '../auth/tokens.ts'
 import { answers, campaign, closed, expectRefused, json, open, request, send } from '../attacks.ts'
-import { figureOf, serve } from '../served.ts'
+import { figureOf, serve } from '../service-under-test.ts'
 
 const keys = ecKeys()
 const header = { alg: 'ES256', kid: 'one' }

@@ -42,7 +42,7 @@ test('a browser gets the page at / with a content security policy that allows on
   expect(page.headers.get('set-cookie')).toBeNull()
 })
 
-test('curl gets a short text at / with routes that all exist', async () => {
+test('curl gets plain text at / with routes that all exist', async () => {
   const text = await (await get('/', { accept: '*/*' })).text()
   expect(text.split('\n').length).toBeLessThan(20)
   const { paths } = (await json('/openapi.json')) as { paths: Record<string, object> }

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { pathOf } from '../../../../test/servers/find.ts'
+import { pathOf } from '../../../../test/servers/find-program.ts'
 import { freePort } from '../../../../test/servers/free-port.ts'
 import { end } from '../../../../test/servers/process.ts'
 import { programs } from '../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { answers, campaign, json, open, request, send } from '../attacks.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 /** A proxy that denies access to one group, and shares its connections to the service among all clients. */
 const configuration = (port: number, service: string) => `

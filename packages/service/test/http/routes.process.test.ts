@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isOneProcess, serve, type Served } from '../served.ts'
+import { isOneProcess, serve, type Served } from '../service-under-test.ts'
 
 let service: Served
 beforeAll(async () => {

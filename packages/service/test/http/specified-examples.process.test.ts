@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { newDirectory, serveProcess } from '../service-process.ts'
-import { isOneProcess, serve } from '../served.ts'
+import { isOneProcess, serve } from '../service-under-test.ts'
 
 /** The examples as they are in the specification of the HTTP API. */
 const examples = {

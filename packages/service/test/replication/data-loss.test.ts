@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { ConfirmedHead } from '../../src/replication/data-loss.ts'
 import type { History, StorageHead } from '../../src/storage/storage.ts'
 import { simulatedKv } from '../../../testing/src/simulation/simulated-kv.ts'
-import { RolledBack } from '../storage/rolled-back.ts'
+import { RolledBack } from '../storage/rolled-back-storage.ts'
 import { activeStore } from '../../src/storage/active-store.ts'
 import { campaign, groupsOf, open, policy } from './scene.ts'
 

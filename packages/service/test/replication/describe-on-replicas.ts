@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
 import { etcd } from '../../../../test/servers/etcd.ts'
 import { describeWith } from '../../../../test/servers/suite.ts'
-import { servePlace } from '../served.ts'
+import { servePlace } from '../service-under-test.ts'
 import { ReplicaPlace } from './replica-place.ts'
 
 /** After this many cases, the active replica is ended, and another one takes over. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { RunningService } from '../../src/index.ts'
-import type { ServeOptions } from '../served.ts'
+import type { ServeOptions } from '../service-under-test.ts'
 
 /** A service that can be killed, because it runs in a separate process. */
 export interface ForkedService extends RunningService {

@@ -114,7 +114,7 @@ describe('peer connections', () => {
     await expect(ask(clientOf(at, { ca: () => makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
   })
 
-  test('a renewed certificate is used for new connections, with the authorities that the client knows by then', async () => {
+  test('a renewed certificate is used for new connections, which a client accepts once it trusts the new authority', async () => {
     const [former, later] = [makeAuthority(), makeAuthority()]
     const wish = { names: [dns('localhost')], usages: [serverAuth] }
     const active = await openActive({ server: { tls: former.issue(wish) } })

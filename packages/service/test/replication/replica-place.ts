@@ -6,7 +6,7 @@ import { askEtcd, base64 } from '../../../../test/servers/etcd.ts'
 import { vi } from 'vitest'
 import type { RunningServer } from '../../../../test/servers/server.ts'
 import { startService, type RunningService } from '../../src/index.ts'
-import { loggerOf, type Entry, type Served, type ServeOptions } from '../served.ts'
+import { loggerOf, type Entry, type Served, type ServeOptions } from '../service-under-test.ts'
 import { forkService, type ForkedService } from './forked-service.ts'
 
 interface Replica {

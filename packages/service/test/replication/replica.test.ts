@@ -6,7 +6,7 @@ import type { ActiveReplica } from '../../src/replication/active-replica.ts'
 import type { Loaded } from '../../src/storage/storage.ts'
 import { batchAfter, read } from '../storage/data-directories.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
-import { RolledBack } from '../storage/rolled-back.ts'
+import { RolledBack } from '../storage/rolled-back-storage.ts'
 import { activeStore } from '../../src/storage/active-store.ts'
 import { campaign, groupsOf, open, unavailable } from './scene.ts'
 

@@ -16,7 +16,7 @@ export interface TakeoverCheck {
   run(modules: ReplicaModule): Promise<void>
 }
 
-/** A promise that resolves when the test calls `release`, or after a minute at the latest. */
+/** A promise that resolves when the test calls `release`, or after a minute. */
 function gate(clock: FakeClock) {
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))

@@ -4,7 +4,7 @@ import { fakeClock } from '@tenure/testing'
 import { describe, expect, test } from 'vitest'
 import { loadMutant, type Mutation } from '../../../../test/mutants/mutant.ts'
 import { activeStore } from '../../src/storage/active-store.ts'
-import { activeChecks } from './active-checks.ts'
+import { activeChecks } from './active-store-checks.ts'
 import { MemoryStorage } from './memory-storage.ts'
 
 test.each(activeChecks)('$name', ({ run }) => run(activeStore))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { bundleWith } from '../disk/bundle.ts'
+import { bundleWith } from '../disk/bundle-mutant.ts'
 import { programs } from '../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../test/servers/suite.ts'
 import { faultyDisk } from '../disk/faulty-disk.ts'
@@ -62,7 +62,7 @@ class Scene {
   }
 }
 
-describeWithPrograms([programs.cc], 'a disk that cannot be written', () => {
+describeWithPrograms([programs.cc], 'a disk that cannot be written to', () => {
   for (const [what, letter] of [
     ['the disk is full', 'n'],
     ['syncs fail', 's'],

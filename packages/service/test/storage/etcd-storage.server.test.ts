@@ -31,7 +31,7 @@ for (const kind of [etcd, etcd36]) {
 
     const placeOf = () => ({ url: server().url, prefix: `place/${randomUUID()}` })
 
-    test('keys of other programs below the same prefix are not read and do no harm', async () => {
+    test('keys of other programs under the same prefix are not read and do no harm', async () => {
       const place = placeOf()
       const { prefix } = place
       const strange = (...bytes: number[]) =>

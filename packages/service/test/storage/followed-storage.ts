@@ -1,5 +1,5 @@
 import type { Batch, FollowerReads, GroupsAt, ListedBatch, LoadedGroup } from '../../src/storage/storage.ts'
-import { RolledBack } from './rolled-back.ts'
+import { RolledBack } from './rolled-back-storage.ts'
 
 const pageGroups = 2
 

@@ -34,7 +34,7 @@ const unavailable = { code: 'BACKEND_UNAVAILABLE' }
 
 export const journalChecks: readonly JournalCheck[] = [
   {
-    name: 'the journal appends one batch at a time, each with everything that arrived meanwhile',
+    name: 'the journal appends one batch at a time, each with everything that arrived during the previous one',
     async run(open) {
       const { storage, journal, terms } = await sceneOf(open)
       let release = () => {}

@@ -56,7 +56,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     name: 'a batch begins while another one is in flight',
     find: 'this.#answer(writes, await this.#append(writes))',
     replace: 'void this.#append(writes).then((failure) => this.#answer(writes, failure))',
-    by: 'the journal appends one batch at a time, each with everything that arrived meanwhile',
+    by: 'the journal appends one batch at a time, each with everything that arrived during the previous one',
   },
   {
     ...journal,

@@ -46,7 +46,7 @@ function loadAll(
 }
 
 const checks = {
-  'a load reads every key once below a prefix that is not ASCII'(modules: Modules) {
+  'a load reads every key once under a prefix that is not ASCII'(modules: Modules) {
     for (const prefix of ['té/group', 'é/group']) {
       const keys = keySets.numbered.map((key) => key.replace('place/group', prefix))
       deepStrictEqual(loadAll(modules, keys, undefined, [`${prefix}:`, `${prefix};`]).read, keys)

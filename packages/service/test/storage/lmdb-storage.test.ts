@@ -50,7 +50,7 @@ test('data of an unknown format is refused with a message and left unchanged', a
   expect(readFileSync(path).equals(before)).toBe(true)
 })
 
-test('pending writes end before the files are closed, and nothing is written to reused file descriptors', async () => {
+test('pending writes finish before the files are closed, and nothing is written to reused file descriptors', async () => {
   const directory = newDirectory()
   const storage = await openStorage(directory)
   const inFlight = Promise.all([storage.prove(), storage.check()])

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test, type TestContext } from 'vitest'
-import { bundleWith } from '../disk/bundle.ts'
+import { bundleWith } from '../disk/bundle-mutant.ts'
 import { ServiceProcess } from '../disk/service-process.ts'
 
 const ttlMs = 1_000

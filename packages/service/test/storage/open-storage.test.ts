@@ -13,7 +13,7 @@ function newFolder(): string {
   return folder
 }
 
-/** Starts and stops the storage. Returns how often this data was restored. */
+/** Starts and stops the storage. Returns how many times this data was restored. */
 async function restoresOf(directory: string): Promise<number> {
   const storage = await openStorage(directory)
   const { restores } = await storage.head()

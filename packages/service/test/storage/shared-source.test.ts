@@ -1,4 +1,4 @@
-/** Tests that shared data is not moved away from a replica that became active meanwhile. */
+/** Tests that shared data is not moved away from a replica that became active in the meantime. */
 import { AssertionError, equal, match } from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Elector, memoryStore, type LeaseStore } from 'tenure'

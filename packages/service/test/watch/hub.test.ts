@@ -1,7 +1,7 @@
 /** Tests that a watcher that resumes receives the metadata that still exists. */
 import { expect, onTestFinished, test } from 'vitest'
 import { ask } from '../auth/service.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 test('missed changes have the metadata of the newest term but not of earlier terms', async () => {
   const service = await serve()

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/common/clock.ts'
-import { figureOf, isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../served.ts'
+import { figureOf, isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../service-under-test.ts'
 import { EventSource, type Told } from './event-source.ts'
 
 /** The timeout is generous, because other programs may also use this machine. */
@@ -247,7 +247,7 @@ test('a poll with many missed changes returns a part of them, and the next poll 
 })
 
 // A replica that is not active gets the groups in pieces, and answers the poll with the first piece.
-test('a poll of groups with long texts is paged and shows each group once', { timeout: 60_000 }, async () => {
+test('a poll of groups with long strings is paged and shows each group once', { timeout: 60_000 }, async () => {
   const many = Array.from({ length: 150 }, newGroup)
   const metadata = { text: 'x'.repeat(4_000) }
   for (const group of many) await campaign(group, { metadata })

@@ -5,7 +5,7 @@
  * - `superseded`: the record was deleted or overwritten.
  * - `released`: `stepDown()` was called.
  * - `handed-over`: `stepDown({ to })` was called.
- * - `ineligible`: the option `eligible` answered false for too long.
+ * - `ineligible`: the option `eligible` returned false for too long.
  * - `stalled`: `leadership.progress()` was not called for `progressTimeoutMs`.
  * - `stopped`: the elector was stopped.
  */

@@ -16,9 +16,9 @@ import { checkDuration } from './timings.ts'
 /** Options that say whether this process should lead. They delay it or make it step down, and never grant anything. */
 export interface PreferenceOptions {
   /**
-   * Whether this process may lead now. It is asked at least once per retry interval, while waiting too, and must answer
-   * at once. It is about this process alone: if it depends on something that all candidates share, nobody leads when
-   * that fails. Default: always.
+   * Whether this process may lead now. It is asked at least once per retry interval, even while the process waits, and
+   * must answer at once. It is about this process alone: if it depends on something that all candidates share, nobody
+   * leads when that fails. Default: always.
    */
   readonly eligible?: (() => boolean) | undefined
   /** A leader that is not eligible for this long steps down. Default: two retry intervals. */

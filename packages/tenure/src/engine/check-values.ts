@@ -62,7 +62,7 @@ export function checkBoolean(option: string, value: unknown): asserts value is b
   if (typeof value !== 'boolean') throw invalidOption(option, value, 'it must be true or false')
 }
 
-/** Throws unless the option is one of these texts. */
+/** Throws unless the option is one of these strings. */
 export function checkOneOf<T extends string>(
   option: string,
   value: unknown,

@@ -166,7 +166,7 @@ export interface ElectionState extends ObservedVersions {
   readonly nowMs: number
   readonly sleptMs: number
   readonly announcedTerm: number
-  /** This elector's most recent attempts, to distinguish its own abandoned attempts from those of others. */
+  /** This elector's most recent attempts, to distinguish its own abandoned attempts from those of other electors. */
   readonly own: readonly OwnAttempt[]
   readonly calls: number
   readonly work: number

@@ -464,7 +464,8 @@ function claimGrant(s: MutableState, effects: Effects, record: LeaseRecord, gran
   noteWriteId(s, record)
   s.phase = 'leading'
   s.preference = onElected(s)
-  // Observations of others will be outdated when this elector contends again. It must then ask the store immediately.
+  // Observations of other leaders will be outdated when this elector contends again. It must then ask the store
+  // immediately.
   s.view = undefined
   s.lastReplyAtMs = -Infinity
   s.seen = []

@@ -637,7 +637,7 @@ export class Elector {
     this.#diagnoseSoon()
   }
 
-  /** Ends the pending call. Without a reason, the call was answered. */
+  /** Ends the pending call. `reason` is undefined if the call was answered. */
   #endFlight(reason?: TenureError): void {
     const flight = this.#flight
     this.#flight = undefined

@@ -119,7 +119,7 @@ function standbySentence(state: ElectionState, now: ExplainContext, data: Omit<E
   const wait = waitOf(state, now)
   if (wait?.by === 'ineligible') {
     const leader = data.leader ? ` "${data.leader.holder}" leads in term ${data.leader.term}.` : ' No leader is known.'
-    return `Does not campaign for "${election}", because the option "eligible" answers false.${leader}`
+    return `Does not campaign for "${election}", because the option "eligible" returns false.${leader}`
   }
   if (wait?.by === 'cooldown') {
     return `Stays out of "${election}" for another ${seconds(state.cooldownUntilMs - now.nowMs)} after stepping down.`

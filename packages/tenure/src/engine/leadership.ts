@@ -25,7 +25,7 @@ export interface LeadershipHost {
 }
 
 /**
- * One term of leadership. It is over once its signal has aborted.
+ * One term of leadership. It has ended once its signal has aborted.
  *
  * @example
  * const leadership = await elector.waitForLeadership()
@@ -96,7 +96,7 @@ export class Leadership {
     this.#host.progress(this)
   }
 
-  /** The checkpoint: a small text that outlives this leadership. The next leader reads it here. */
+  /** The checkpoint: a short string that outlives this leadership. The next leader reads it here. */
   get checkpoint(): string {
     return this.#host.checkpoint(this)
   }

@@ -50,7 +50,7 @@ export interface LeaseRecord {
   /** True if nobody holds the lease: it was released, or the store has proof that its holder is gone. */
   readonly released: boolean
   readonly metadata: Metadata
-  /** The checkpoint: a small text that survives handovers. Only the leader sets it. Initially empty. */
+  /** The checkpoint: a short string that survives handovers. Only the leader sets it. Initially empty. */
   readonly checkpoint: string
   /** Opaque text, never empty, compared by equality. Differs after every write, even after a removal in between. */
   readonly version: string

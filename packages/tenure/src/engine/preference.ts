@@ -1,5 +1,5 @@
 /**
- * Who should lead: eligibility, priority, generation, hand-over by name, and progress. Pure functions on plain data.
+ * Who should lead: eligibility, priority, generation, handover by name, and progress. Pure functions on plain data.
  *
  * None of these rules can break safety. They only delay a candidate's acquire, or make a leader step down as
  * `stepDown()` does. They grant nothing, extend nothing, and release nothing that the algorithm would not release.
@@ -9,15 +9,13 @@
  *
  *  - A candidate that is eligible waits at most 2r for its priority, r for a newer generation, and r before that if a
  *    release names another candidate. They count from the moment at which it first saw the release. After an expiry the
- *    release's name does not count.
- *  - So while an eligible candidate is healthy and the store answers, an election without a leader has one within one
- *    lease for an expiry, or within one notification or poll for a release, plus 4r and the usual jitter. Without a
- *    generation it is 3r.
- *  - A newer generation counts only until the lease of its seat expires. What is learned of it later moves no wait beyond
- *    these bounds, because they all count from the release or the expiry.
- *  - A record that was never written is not waited for. Waits overlap: a cooldown and a delay do not add up.
- *  - A leader that is eligible and makes progress never steps down because of these rules.
- *  - Eligibility is asked at least once per retry interval, so a candidate that is eligible again contends again.
+ *    release's name does not count. - So while an eligible candidate is healthy and the store answers, an election
+ *    without a leader has one within one lease for an expiry, or within one notification or poll for a release, plus 4r
+ *    and the usual jitter. Without a generation it is 3r. - A newer generation counts only until the lease of its seat
+ *    expires. What is learned about it later moves no wait beyond these bounds, because they all count from the release
+ *    or the expiry. - A candidate does not wait because of a record that was never written. Waits overlap: a cooldown
+ *    and a delay do not add up. - A leader that is eligible and makes progress never steps down because of these rules.
+ *    - Eligibility is asked at least once per retry interval, so a candidate that is eligible again contends again.
  *
  * If no candidate is eligible, nobody leads. That is what the fleet asked for, and `explain()` says so.
  */
@@ -30,7 +28,10 @@ export type Priority = 'normal' | 'low' | 'lowest'
 /** All priorities, highest first. Each step down waits one retry interval longer after a release or an expiry. */
 export const priorities = ['normal', 'low', 'lowest'] as const satisfies readonly Priority[]
 
-/** A process that stepped down as ineligible or stalled has the lowest priority until it was eligible for this many leases. */
+/**
+ * A process that stepped down as ineligible or stalled has the lowest priority until it has been eligible for this many
+ * leases.
+ */
 const probationLeases = 10
 
 /** What a process says about itself when it is asked. */
@@ -67,7 +68,7 @@ interface CandidateSettings extends PreferenceSettings {
 export interface LeaseObservation extends ObservedLease {
   /** When a try is worthwhile according to the store itself. Undefined if the store did not say. */
   readonly retryAtMs: number | undefined
-  /** Until when the store grants this released lease to nobody. Undefined if the store did not say so. */
+  /** When the store may grant this released lease again. Undefined if the store did not say so. */
   readonly blockedUntilMs: number | undefined
   /** Whether the record was released to a successor before this elector knew anything about the election. */
   readonly isOldRelease: boolean
@@ -89,7 +90,7 @@ export interface PreferenceState {
   readonly askedAtMs: number
   /** When the process first answered that it is not eligible. Undefined while it is. */
   readonly ineligibleSinceMs: number | undefined
-  /** Until when it has the lowest priority. `Infinity` until it is eligible again. */
+  /** When it stops having the lowest priority. `Infinity` until it is eligible again. */
   readonly probationUntilMs: number
   /** When this leader was elected, or last reported progress. */
   readonly progressedAtMs: number
@@ -247,7 +248,7 @@ export function isNamed({ view, settings }: Pick<PreferredState, 'view' | 'setti
   return successorOf(view?.record) === settings.identity
 }
 
-/** Until when this candidate leaves the lease to another one that the release names. `-Infinity` if to none. */
+/** When this candidate stops leaving the lease to another one that the release names. `-Infinity` if to none. */
 function successorUntilMs({ view, settings }: Pick<PreferredState, 'view' | 'settings'>): number {
   const successor = successorOf(view?.record)
   const isToOther = successor !== undefined && successor !== settings.identity
@@ -255,7 +256,7 @@ function successorUntilMs({ view, settings }: Pick<PreferredState, 'view' | 'set
 }
 
 /**
- * Until when this candidate leaves the lease to candidates of a higher priority or a newer generation: some time after
+ * When this candidate stops leaving the lease to candidates of a higher priority or a newer generation: some time after
  * the release or the expiry, and after the wait for a named successor. `-Infinity` if the record was never written.
  */
 function priorityUntilMs(s: Omit<PreferredState, 'phase' | 'cooldownUntilMs'>): number {
@@ -267,7 +268,7 @@ function priorityUntilMs(s: Omit<PreferredState, 'phase' | 'cooldownUntilMs'>): 
 }
 
 /**
- * Until when this candidate does not contend, and why. The waits do not add up, because they all run at once. A
+ * When this candidate may contend again, and why it waits. The waits do not add up, because they all run at once. A
  * candidate that is not eligible waits until it is asked again.
  */
 export function heldBack(s: PreferredState): { readonly by: HeldBackBy; readonly untilMs: number } | undefined {

@@ -187,7 +187,7 @@ function toApply({ group, plural, write, manifests }: ElectionKind, user = 'NAME
   return `Bind the Role from ${manifests} to it in namespace "${namespace}", or run: ${role} && ${binding}`
 }
 
-/** Quotes a text, so that a shell reads it as one word. */
+/** Quotes text, so that a shell reads it as one word. */
 function asWord(text: string): string {
   return /^[\w.:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -13,7 +13,9 @@ const defaultTimeoutMs = 10_000
 /** Without a watch, the resource is polled: quickly at first, then less often. */
 const firstReadMs = 50
 const longestReadMs = 1_000
-/** How often a replaced request is written again. Each time, another abandoned call of this store was applied late. */
+/**
+ * How many times a replaced request is written again. Each time, another abandoned call of this store was applied late.
+ */
 const mostReplaced = 8
 
 /** One call, from its start to its answer or deadline, including all requests that it sends. */

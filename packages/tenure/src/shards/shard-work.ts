@@ -59,7 +59,7 @@ export class ShardRun {
     return this.#controller.signal
   }
 
-  /** Whether the signal has aborted, without a look at the clock. */
+  /** Whether the signal has aborted, without checking the clock. */
   get isAborted(): boolean {
     return this.#drain !== undefined || this.#isSettled
   }

@@ -14,7 +14,7 @@ export interface VersionedValue {
   readonly version: string
 }
 
-/** What `casStore` needs from a backend: a linearizable read and a conditional write of one text per election. */
+/** What `casStore` needs from a backend: a linearizable read and a conditional write of one string per election. */
 export interface CompareAndSwap {
   /** Returns the newest value, never from a cache or a lagging replica. */
   get(election: string, options: CallOptions): Promise<VersionedValue | undefined>

@@ -11,8 +11,8 @@ import { shardFamilies, ShardMetrics } from './shard-metrics.ts'
  */
 const minKeptElections = 1_000
 /**
- * Above that number, an election that had no report for this long is dropped. No elector of this process takes part in
- * it, because even a standby polls its store more often.
+ * Above that number, an election that has had no report for this long is dropped. No elector of this process takes part
+ * in it, because even a standby polls its store more often.
  */
 const forgottenMs = 3_600_000
 /**
@@ -207,7 +207,7 @@ export const metricFamilies: readonly MetricFamily[] = [
   {
     name: 'tenure_eligible',
     type: 'gauge',
-    help: 'Whether this replica may lead, by its option eligible: 1 or 0. Absent until it was not eligible once.',
+    help: 'Whether this replica may lead, by its option eligible: 1 or 0. Absent until it has been ineligible at least once.',
     samples: ({ isEligible }) => (isEligible === undefined ? [] : [{ value: Number(isEligible) }]),
   },
   {

@@ -365,7 +365,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     expect(replicas[1]?.leadership()?.term).toBe(2)
   })
 
-  test('the release waits for the work, and the lease is renewed meanwhile', async () => {
+  test('the release waits for the work, and the lease is renewed until then', async () => {
     let settle = (): void => undefined
     const onStartedLeading = () => new Promise<void>((resolve) => (settle = resolve))
     const { clock, memory, run, callbackCalls, abort } = lone({ callbacks: { onStartedLeading } })

@@ -30,7 +30,7 @@ const leaders = ({ callbackCalls }: Replica) =>
 const agrees = (replica: Replica) => leaders(replica).at(-1) === replica.elector.getLeader()
 
 describe('no leader after an observed lease has expired', () => {
-  test('a standby that cannot reach its store reports no leader once, after one lease, and reports the leader again later', async () => {
+  test('a standby that cannot reach its store reports once, after one lease, that nobody leads, and reports the leader again later', async () => {
     const { clock, leader, standby } = await pair()
     // Wait for the first poll after the leader's first renewal.
     const lastMs = () => standby.store.calls.at(-1)?.atMs ?? NaN
@@ -52,7 +52,7 @@ describe('no leader after an observed lease has expired', () => {
     expect(agrees(standby)).toBe(true)
   })
 
-  test("a standby that can read but not write reports no leader while a dead leader's lease stays in the store", async () => {
+  test("a standby that can read but not write reports that nobody leads while a dead leader's lease stays in the store", async () => {
     const { clock, memory, leader, standby } = await pair()
     Object.assign(standby.store, fails('acquire'))
     cutOff(leader.store)
@@ -65,7 +65,7 @@ describe('no leader after an observed lease has expired', () => {
     expect(leaders(standby)).toEqual(['pod-a', '', 'pod-b'])
   })
 
-  test('a standby never reports no leader while a leader keeps renewing', async () => {
+  test('a standby never reports that nobody leads while a leader keeps renewing', async () => {
     const { clock, standby } = await pair()
     for (let round = 0; round < 1_000; round++) {
       await clock.advance(1_000)
@@ -93,7 +93,7 @@ describe('no leader after an observed lease has expired', () => {
     expect(leaders(standby).at(-1)).toBe('pod-a')
   })
 
-  test('a leader that lost its own lease reports no leader when others may lead', async () => {
+  test('a leader that lost its own lease reports that nobody leads when others may lead', async () => {
     const { clock, store, elector, ...replica } = lone()
     await clock.advance(0)
     cutOff(store)
@@ -108,14 +108,14 @@ describe('no leader after an observed lease has expired', () => {
 })
 
 describe('a released lease', () => {
-  test('a standby reports the next leader after a release, without reporting no leader in between', async () => {
+  test('a standby reports the next leader after a release, without reporting in between that nobody leads', async () => {
     const { clock, leader, standby } = await pair()
     leader.abort()
     await clock.advance(60_000)
     expect(leaders(standby)).toEqual(['pod-a', 'pod-b'])
   })
 
-  test('a polling standby reports no leader when a released lease stays free for three retry periods', async () => {
+  test('a polling standby reports that nobody leads when a released lease stays free for three retry periods', async () => {
     const { clock, leader, standby } = await pair()
     Object.assign(standby.store, fails('acquire'))
     leader.abort()

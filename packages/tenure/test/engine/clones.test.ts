@@ -179,7 +179,7 @@ test('a clone does not release the lease that the other holds when the store has
   expect([original.leads(14_500), clone.leads(14_500)]).toEqual([true, false])
 })
 
-test("a late event of this process's earlier leadership is not reported as a clone", async () => {
+test("a late event from this process's earlier leadership is not reported as a clone", async () => {
   const store = memoryStore()
   const process = new Process(store, initialState({ ...settings, canWatch: true }))
   await process.take({ type: 'start' }, 0)
@@ -194,7 +194,7 @@ test("a late event of this process's earlier leadership is not reported as a clo
   expect(process.sawClone).toBe(false)
 })
 
-test('a late write of this process that takes effect after a refusal is not reported as a clone', () => {
+test('a late write by this process that takes effect after a refusal is not reported as a clone', () => {
   let state = initialState(settings)
   let names = 0
   const told: Effect[] = []

@@ -120,7 +120,7 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire' })
   })
 
-  test('a candidate tries a released lease again at the moment from which the store grants it', () => {
+  test('a candidate requests a released lease again as soon as the store would grant it', () => {
     const d = drive(initialState(settings), () => 0)
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const released = record({ released: true, successor: 'a' })
@@ -145,7 +145,7 @@ describe('the election algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'read' })
   })
 
-  test('an elector that tries once acquires a lease that was never written, on a store that reads first', () => {
+  test('an elector that tries once acquires a lease that has no record, on a store that reads first', () => {
     const d = drive(initialState({ ...settings, readsFirst: true, until: 'refused' }))
     d.take({ type: 'start', ...at(0) })
     expect(d.call).toMatchObject({ verb: 'read' })
@@ -487,7 +487,7 @@ describe('the election algorithm', () => {
     expect(d.call.id).toBe(before)
   })
 
-  test('an elector does not wake again and again when work settles at the deadline, with a checkpoint left to write', () => {
+  test('an elector does not wake repeatedly when work settles at the deadline while a checkpoint is not yet written', () => {
     const d = drive()
     d.take({ type: 'start', ...at(0) })
     const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }

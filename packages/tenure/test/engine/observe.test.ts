@@ -273,7 +273,7 @@ test('observe makes at most one other call every 30 s while a watch is open', as
   expect(store.calls.length).toBeLessThanOrEqual(11)
 })
 
-test('observe reopens a broken watch with growing pauses and loses no change meanwhile', async () => {
+test('observe reopens a broken watch with growing pauses and misses no change', async () => {
   const { clock, memory, store, leader } = scene()
   const opened: number[] = []
   store.watch = () => {

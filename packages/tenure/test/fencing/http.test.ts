@@ -154,7 +154,7 @@ describe('httpFence', () => {
     await vi.waitFor(() => expect(warned.mock.calls.map(([error]) => String(error))).toHaveLength(2))
   })
 
-  test('httpFence cuts off an answer that had begun when the handler failed', async () => {
+  test('httpFence cuts off an answer that has already begun when its handler fails', async () => {
     const port = await listen({ fence: createFence(), onError: () => {} }, async (_request, response) => {
       response.write('the first half')
       throw new Error('and no second')

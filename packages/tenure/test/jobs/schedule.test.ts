@@ -94,7 +94,7 @@ describe('the next slot', () => {
   test.each([
     ['that a daylight saving change skips', '30 2 * * *', '2026-03-28T12:00Z', '2026-03-29T12:00Z'],
     ['that a daylight saving change repeats', '30 2 * * *', '2026-10-24T12:00Z', '2026-10-25T12:00Z'],
-  ])('an hour %s has one slot', (_, pattern, from, until) => {
+  ])('a daily job has one slot on a day with an hour %s', (_, pattern, from, until) => {
     const zurich = cron(pattern, { timezone: 'Europe/Zurich' })
     const slots: number[] = []
     for (let ms = at(from); ;) {

@@ -97,7 +97,7 @@ test('a process that stalls while it gains shards reports each of them as lost',
       onShard(change) {
         ada.changes.push(change)
         if (change.type !== 'gained' || change.shard !== 0) return
-        // The lease expires while this function runs, and the next look at the clock ends the leadership.
+        // The lease expires while this function runs, and the leadership ends when the clock is next read.
         fleet.clock.sleep(2 * leaseMs)
         ada.shards.owns('any')
       },

@@ -103,18 +103,18 @@ export const concurrencyCases: Case[] = [
       const { record } = await scene.grant()
       const other = await scene.open()
       const seen = await scene.within('read', other.read(scene.election, scene.call()))
-      same('The record at the second handle', seen, record, 'Both handles use the same data.')
+      same('The record read through the second handle', seen, record, 'Both handles use the same data.')
       const stranger = await scene.acquire({ holder: 'bob', afterTerm: record.term }, other)
-      refused('acquire at the second handle', stranger, 'The lease is held.')
+      refused('acquire through the second handle', stranger, 'The lease is held.')
       const renewed = granted(
-        'renew at the second handle',
+        'renew through the second handle',
         await scene.renew(record, {}, other),
         'The claim matches the record.',
       )
       await scene.expectStored(renewed.record, 'Both handles use the same data.')
       refused('renew', await scene.renew(record), 'The second handle has replaced that version.')
       granted(
-        'release at the second handle',
+        'release through the second handle',
         await scene.release(renewed.record, {}, other),
         'The claim matches the record.',
       )
@@ -148,7 +148,7 @@ export const concurrencyCases: Case[] = [
       refused('renew', await scene.renew(record), 'Another attempt has taken over.')
       refused('release', await scene.release(record), 'Another attempt has taken over.')
       await scene.expectStored(taken, 'The record belongs to the successor.')
-      granted('renew at the second handle', await scene.renew(taken, {}, other), 'The successor holds the lease.')
+      granted('renew through the second handle', await scene.renew(taken, {}, other), 'The successor holds the lease.')
     },
   },
   {

@@ -38,7 +38,7 @@ export interface SimulatedPreference {
   readonly progressTimeoutMs: number | undefined
   /** Whether it takes a seat among the members. */
   readonly present: boolean
-  /** The number of its roll-out. Undefined if it has none. */
+  /** The number of its rollout. Undefined if it has none. */
   readonly generation: number | undefined
   readonly maxMembers: number | undefined
 }

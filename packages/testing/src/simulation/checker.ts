@@ -26,15 +26,15 @@ export interface Counts {
   /** Rounds of work that continued after their leadership had ended. */
   lateRounds: number
   clones: number
-  /** How often an elector noticed its clone. */
+  /** How many times an elector noticed its clone. */
   clonesNoticed: number
-  /** How often a guard released the lease of its process. */
+  /** How many times a guard released the lease of its process. */
   crashReleases: number
-  /** How often a guard was killed, paused or cut off, or its pipe was closed or full. */
+  /** How many times a guard was killed, paused or cut off, or its pipe was closed or full. */
   guardFaults: number
-  /** How often a candidate that the last leader had named took over. */
+  /** How many times a candidate that the last leader had named took over. */
   handOvers: number
-  /** How often a leader stepped down because it was not eligible, or because its work made no progress. */
+  /** How many times a leader stepped down because it was not eligible, or because its work made no progress. */
   unfit: number
   /** How often a seat was granted. */
   seats: number

@@ -157,7 +157,7 @@ export class SimulatedFleet {
     void this.#inside.read(simulatedElection, call).then((record) => victim.checkGuarded(record))
   }
 
-  /** Restores a snapshot of a candidate's machine beside the original. One of the two dies some time later. */
+  /** Restores a snapshot of a candidate's machine next to the original. One of the two dies some time later. */
   clone(original: Candidate, forMs: number): void {
     const clone = this.#add(original.name, original)
     clone.resumeFrom(original)

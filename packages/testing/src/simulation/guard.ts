@@ -41,7 +41,7 @@ export class SimulatedGuard implements GuardRegistry {
 
   get problem(): string | undefined {
     if (!this.#isConnected) return 'the guard is not running'
-    return this.#unwritten.length > 0 ? 'the guard does not read' : undefined
+    return this.#unwritten.length > 0 ? 'the guard is not reading its pipe' : undefined
   }
 
   register(attempt: GuardedAttempt): Promise<void> | undefined {

@@ -19,7 +19,7 @@ const outdated: ExploreOptions = { ...alone, leaderWithinTicks: 9, newerGenerati
 /** Faults that are about who should lead, often. */
 const often = { preference: true, present: false, faultEveryMs: 20_000 } as const
 
-/** Mutants of the rules about who should lead. Where `in` is set, the simulator reveals the mutant too. */
+/** Mutants of the rules about who should lead. Where `in` is set, the simulator also reveals the mutant. */
 export const preferenceMutants: readonly PreferenceMutant[] = [
   {
     name: 'ask a process only once whether it is eligible',

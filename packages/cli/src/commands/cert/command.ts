@@ -29,7 +29,7 @@ export const certSettings = {
 /** `tenure cert`: creates a server certificate without a CA. */
 export const certCommand: Declaration = {
   name: 'cert',
-  summary: 'Create a self-signed certificate for "tenure serve" that clients trust by --ca-file.',
+  summary: 'Create a self-signed certificate for "tenure serve" that clients trust through --ca-file.',
   settings: certSettings,
   examples: ['tenure cert --host one.example,10.0.0.7 --out .'],
   notes: [

@@ -19,7 +19,7 @@ export const guardSettings = {
   group: setting(
     {
       placeholder: 'group',
-      help: 'the group whose members may connect too, by name or number',
+      help: 'the group whose members may also connect, by name or number',
       shownDefault: 'only the same user may connect',
     },
     textOf,

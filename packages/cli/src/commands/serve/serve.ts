@@ -106,7 +106,7 @@ function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']
   return Object.fromEntries([...counts, ...times].filter(([, limit]) => limit !== undefined))
 }
 
-/** The flags for the service's options whose names differ. */
+/** The flags whose names differ from those of the service's options. */
 const flagsByOption: Readonly<Record<string, string>> = {
   advertise: '--advertise',
   advertiseCaFile: '--advertise-ca',

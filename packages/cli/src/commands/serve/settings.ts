@@ -57,9 +57,9 @@ export const serveSettings = {
     3_600_000,
   ),
   explicitGroups: toggle('allow only elections that an administrator has defined; a campaign does not create one'),
-  maxGroups: setting({ placeholder: 'number', help: 'the most elections to keep' }, countOf, 2_000_000),
+  maxGroups: setting({ placeholder: 'number', help: 'the maximum number of elections' }, countOf, 2_000_000),
   maxWatchers: setting(
-    { placeholder: 'number', help: 'the most concurrent watches; a watch counts as one per 50 elections' },
+    { placeholder: 'number', help: 'the maximum number of concurrent watches; a watch counts once per 50 elections' },
     countOf,
     20_000,
   ),

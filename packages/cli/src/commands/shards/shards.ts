@@ -74,7 +74,7 @@ function overviewLines(group: string, overview: ShardsOverview | undefined): rea
   ]
 }
 
-/** The assignment keeps naming a member that is gone until the coordinator has made sure of it. */
+/** The assignment keeps naming a member that is gone until the coordinator has proved that it is gone. */
 function isOwned({ state, owner }: ShardOverview): boolean {
   return state === 'owned' && owner !== undefined
 }

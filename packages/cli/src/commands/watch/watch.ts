@@ -51,8 +51,7 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
   try {
     let shown = 0
     for await (const item of observe(store, election, { signal: ended.signal, timeoutMs: settings.timeout, onError })) {
-      // A renewal does not deserve a line, unless the lease seemed to have expired because the store could not be
-      // reached.
+      // A renewal is not worth a line, unless the lease seemed to have expired because the store could not be reached.
       const isUsual = item.change === 'renewed' && before?.change !== 'expired'
       before = item
       // An expiry is derived from the clock, so it does not prove that the store answers.

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { tell } from '../output.ts'
 import { addFlags, passwordWarnings, variableOf, type Sources, type SettingsTable } from './settings.ts'
 
-/** A command: the texts of its help, and its action. */
+/** A command: its help text and its action. */
 export interface Declaration {
   readonly name: string
   /** The positional argument, such as `<election>`. */

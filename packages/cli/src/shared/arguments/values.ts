@@ -47,7 +47,7 @@ export function termOf(text: string): number {
   throw new InvalidValue(`must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
 }
 
-/** Parses the number of a roll-out. */
+/** Parses the number of a rollout. */
 export function generationOf(text: string): number {
   const generation = Number(text)
   if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(generation)) return generation

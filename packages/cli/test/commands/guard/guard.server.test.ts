@@ -99,7 +99,7 @@ describeWith(redis, 'tenure guard', (server) => {
     await armed(leader)
   })
 
-  test('SIGTERM ends the guard only after the processes that it serves, and a crash until then is noticed', async () => {
+  test('after SIGTERM the guard runs until the processes that it serves have exited, and still notices a crash', async () => {
     const { url } = server()
     const guard = await startGuard(url)
     const leader = await startLeader(url, guard.path)
@@ -123,7 +123,7 @@ describeWith(redis, 'tenure guard', (server) => {
     expect(await recordOf(url, leader.election)).toMatchObject({ released: false })
   })
 
-  test('a guard without processes ends at the first SIGTERM and removes its socket', async () => {
+  test('a guard without processes exits at the first SIGTERM and removes its socket', async () => {
     const guard = await startGuard(server().url)
     guard.child.kill('SIGTERM')
     expect(await guard.ended).toBe(0)

@@ -7,7 +7,7 @@ import { linesOf, run, temporaryFolder } from '../../tenure.ts'
 
 const folder = () => join(temporaryFolder(), 'leases')
 
-test('tenure jobs shows the results of jobs run in code and by the command, and no other election', async () => {
+test('tenure jobs shows jobs that were run from code and by the command, and no other elections', async () => {
   const directory = folder()
   const store = fileStore({ directory })
   const jobs = createJobs({ store, identity: 'node-17' })

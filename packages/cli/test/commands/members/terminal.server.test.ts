@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { programs } from '../../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { leadIn } from '../../lead-in.ts'
+import { leadIn } from '../../lead-in-folder.ts'
 import { openTerminal } from '../../terminal.ts'
 import { program, temporaryFolder } from '../../tenure.ts'
 

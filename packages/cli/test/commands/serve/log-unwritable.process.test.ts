@@ -1,4 +1,4 @@
-/** A log that cannot be written stops neither elections nor the shutdown of the service. */
+/** A log that cannot be written to stops neither elections nor the shutdown of the service. */
 import { constants } from 'node:fs'
 import { expect, test } from 'vitest'
 import { lostLines, makeLines, openFor, serveInto } from '../../log-scene.ts'

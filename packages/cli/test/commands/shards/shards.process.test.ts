@@ -4,7 +4,7 @@ import { fileStore } from 'tenure/stores/file'
 import { expect, onTestFinished, test } from 'vitest'
 import { linesOf, run, temporaryFolder } from '../../tenure.ts'
 
-test('tenure shards shows the members and the shards of a group, and that nobody owns them after the end', async () => {
+test('tenure shards shows the members and the shards of a group, and shows no owners after all processes have stopped', async () => {
   const directory = temporaryFolder()
   const store = fileStore({ directory })
   const url = pathToFileURL(directory).href

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { expect, test } from 'vitest'
-import { strange } from '../../strange-service.ts'
+import { strange } from '../../fake-service.ts'
 import { ask, linesOf, run, serve, temporaryFolder } from '../../tenure.ts'
 
 const three = {

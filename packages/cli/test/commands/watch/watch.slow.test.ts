@@ -6,7 +6,7 @@ import { fileStore } from 'tenure/stores/file'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { ask, campaign, linesOf, run, serve, temporaryFolder, tenure, type Spawned } from '../../tenure.ts'
-import { leadIn } from '../../lead-in.ts'
+import { leadIn } from '../../lead-in-folder.ts'
 
 const untilShown = (look: () => unknown) => vi.waitUntil(look, { timeout: 20_000, interval: 20 })
 

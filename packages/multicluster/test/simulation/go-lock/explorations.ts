@@ -87,6 +87,6 @@ export async function expectLockMistakeFound({ name, in: options }: LockMutant):
 
 function rowOf({ name, by, options }: LockExploration, { states, transitions, counts }: LockReport): string {
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
-  const seen = `${counts.grants} grants, ${counts.handovers} hand-overs`
+  const seen = `${counts.grants} grants, ${counts.handovers} handovers`
   return `| ${name} | ${options.faults.join(', ')} | ${size} | ${seen} | \`${by}\` |`
 }

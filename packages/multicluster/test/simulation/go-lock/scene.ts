@@ -9,7 +9,7 @@ import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../../../
 export const lockFaults = ['late', 'lost', 'unheard', 'doubled', 'stall', 'crash', 'stop'] as const
 
 /**
- * - `late`: a request may take any time, and its candidate may give up meanwhile.
+ * - `late`: a request may take any time, and its candidate may give up in the meantime.
  * - `lost`: a request never arrives.
  * - `unheard`: a request is carried out, but its candidate gets no answer.
  * - `doubled`: a request is carried out twice, the second time at any later time.

@@ -100,6 +100,6 @@ export async function expectSpecOnlyCovered(exploration: SpecOnlyExploration): P
 
 function rowOf({ name, by, options }: SpecOnlyExploration, { states, transitions, counts }: SpecOnlyReport): string {
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
-  const seen = `${counts.grants} grants, ${counts.handovers} hand-overs, ${counts.confirmations} confirmations`
+  const seen = `${counts.grants} grants, ${counts.handovers} handovers, ${counts.confirmations} confirmations`
   return `| ${name} | ${options.faults.join(', ') || 'none'} | ${size} | ${seen} | \`${by}\` |`
 }

@@ -211,7 +211,7 @@ function heartbeatRoute(app: App, { state, limits }: Service): void {
   )
 }
 
-/** The approximate size of a member in a response, without its texts. */
+/** The approximate size of a member in a response, without its text. */
 const memberBytes = 100
 const membersPerLook = 64
 

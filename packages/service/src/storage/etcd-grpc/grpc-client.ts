@@ -168,7 +168,7 @@ function read(stream: ClientHttp2Stream): Promise<GrpcAnswer> {
       const status = headers[':status']
       // A refusal without a message has its code here, and no trailers.
       if (headers['grpc-status'] !== undefined) end = headers
-      else if (status !== 200) stream.destroy(new Error(`it answered ${status}, but not as gRPC`))
+      else if (status !== 200) stream.destroy(new Error(`it answered ${status}, but not with a gRPC response`))
     })
     stream.on('data', (chunk: Buffer) => {
       bytes += chunk.length

@@ -15,7 +15,7 @@ import { ProtobufReader, ProtobufWriter } from './protobuf.ts'
 
 /** What a comparison is about. Its result is left out: the default is EQUAL. */
 const targets = { modRevision: 2, value: 3 } as const
-/** The kinds of operations. Responses have the same numbers. */
+/** The kinds of operations. A response has the same number as its operation. */
 const kinds = { range: 1, put: 2, delete: 3 } as const
 
 /** Tags, lengths and integers of one comparison or operation take less than this. */

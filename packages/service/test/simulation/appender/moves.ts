@@ -213,7 +213,7 @@ function unlessOver<T>(decide: () => T): T | 'over' {
   }
 }
 
-/** Handles an answer like `ServerStorage.append`: a replica's own head that was only read is written again. */
+/** Handles an answer as `ServerStorage.append` does: a replica's own head that was only read is written again. */
 function take(scene: Scene, activeTerm: ActiveTerm, answer: NonNullable<Flight['answer']>, course: Course): Scene {
   const { flight, appender, task } = activeTerm
   if (!flight || !appender || !task) return scene

@@ -153,7 +153,7 @@ test('a call on a new connection that the peer closes rejects', async () => {
   expect(sessions).toHaveLength(1)
 })
 
-test('a peer that speaks only HTTP/1.1 is an error', async () => {
+test('a call to a peer that speaks only HTTP/1.1 rejects', async () => {
   const { client } = clientOf(await portOf(createPlainServer((_request, response) => void response.end())))
   await expect(client.call(call)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
 })

@@ -97,7 +97,7 @@ export class EtcdClient {
     return this.#clusterId
   }
 
-  /** How often an earlier history replaced the cluster's history, for example after a restored backup. */
+  /** How many times an earlier history replaced the cluster's history, for example after a restored backup. */
   get replacements(): number {
     return this.#replacements
   }

@@ -81,7 +81,7 @@ export function etcdErrorOf(peer: string, { code, message }: EtcdErrorBody): Etc
     return new EtcdError('denied', 'UNAUTHORIZED', `${said} The user name or the password is wrong.`)
   }
   if (/permission denied/.test(message) || code === 7) {
-    const advice = 'Grant the user a role that may read and write all keys below the prefix.'
+    const advice = 'Grant the user a role that may read and write all keys under the prefix.'
     return new EtcdError('denied', 'UNAUTHORIZED', `${said} ${advice}`)
   }
   if (/database space exceeded/.test(message)) {

@@ -14,7 +14,7 @@ export interface EtcdKeys {
   /** Id of the cluster that answered. Undefined before the first answer. */
   readonly clusterId: string | undefined
   /**
-   * How often an earlier history has replaced the cluster's history since the first answer, for example after a
+   * How many times an earlier history has replaced the cluster's history since the first answer, for example after a
    * restored backup. The call that detects it rejects. The earlier history answers later calls.
    */
   readonly replacements: number

@@ -119,7 +119,7 @@ export function versionOf(object: unknown): string | undefined {
 }
 
 const pageLimit = 100
-/** How often a listing is restarted because the server no longer has the version of its pages. */
+/** How many times a listing is restarted because the server no longer has the version of its pages. */
 const mostListings = 3
 
 /** The collection to list, and how to report a refusal. */

@@ -114,14 +114,14 @@ export function guardFor(
   const refuse = (rule: string) => invalidOption('releaseOnCrash', option, rule)
   const url = storeUrl ?? origin?.url
   if (url === undefined)
-    throw refuse('the guard opens the store itself: open the store by openStore(url), or pass { storeUrl }')
+    throw refuse('the guard opens the store itself: open the store with openStore(url), or pass { storeUrl }')
   const scheme = typeof url === 'string' ? /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase() : undefined
   if (scheme === undefined) throw refuse('storeUrl must be the URL of a store, as for openStore')
   if (scheme === 'memory') throw refuse('a memory store ends with its process')
   if (scheme === 'file' && !origin) throw refuse('storeUrl names a file store, but this store is not a file store')
   if (!canSeeProcesses()) throw refuse('it needs Linux with a /proc of its own PID namespace')
   const { isMainThread } = process.getBuiltinModule('node:worker_threads')
-  if (!isMainThread) throw refuse('it needs the main thread: the end of a worker thread is not the end of its process')
+  if (!isMainThread) throw refuse('it needs the main thread: when a worker thread ends, its process may keep running')
   if (!store.terms) throw refuse('the store keeps no terms, so a guard could not identify what it releases')
   if (scheme !== 'file') return new ElectorGuard(url, afterMs, GuardLink.shared)
   if (origin?.isSlow) throw refuse('fastTakeover: false on a file store contradicts releaseOnCrash')

@@ -14,7 +14,7 @@ const longestArmingMs = 50
  */
 const mostUnreadBytes = 16 * 2 ** 20
 
-/** Node options for the guard process, which handles only a few small texts. */
+/** Node options for the guard process, which handles only a few short strings. */
 const smallHeap = ['--max-old-space-size=64', '--max-semi-space-size=1']
 
 /** The PID namespace of the machine itself. Its PID 1 ends with the machine. */
@@ -63,7 +63,7 @@ export class GuardLink {
   get problem(): string | undefined {
     if (this.#error) return this.#error.message
     if (!this.#pipe) return 'the guard is not running'
-    return this.#pipe.writableLength > 0 ? 'the guard does not read' : undefined
+    return this.#pipe.writableLength > 0 ? 'the guard is not reading its pipe' : undefined
   }
 
   /** Registers an attempt before its acquire is sent. Returns a promise if that takes longer than a write. */
@@ -164,7 +164,7 @@ export class GuardLink {
     if (!pipe?.writable) return
     pipe.write(encodeMessage(message))
     // A guard that has stopped reading is useless. Its successor gets everything that is registered.
-    if (pipe.writableLength > mostUnreadBytes) pipe.destroy(new Error('the guard does not read'))
+    if (pipe.writableLength > mostUnreadBytes) pipe.destroy(new Error('the guard is not reading its pipe'))
   }
 
   /** Node writes to a pipe immediately if its buffer has room. Otherwise this waits, but only for a short time. */

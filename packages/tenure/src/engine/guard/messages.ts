@@ -21,7 +21,7 @@ export function encodeMessage(message: GuardMessage): string {
 
 /** The maximum length of a line. An attempt with its write ids takes a few kilobytes. */
 const longestLine = 64 * 1_024
-/** The maximum length of a text in a message. A name is at most 256 bytes long, but a URL may be longer. */
+/** The maximum length of a string in a message. A name is at most 256 bytes long, but a URL may be longer. */
 const longestText = 4_096
 /** The maximum length of a write id. Those of this library have 36 characters. */
 const longestId = 256

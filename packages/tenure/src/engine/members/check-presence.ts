@@ -9,13 +9,14 @@ import { defaultMaxMembers, mostMembers, seatName } from './seats.ts'
 /** Options of the presence of a process in an election. */
 export interface PresenceOptions {
   /**
-   * Whether this process takes a seat among the members of the election, so that `members()` shows it while it waits
-   * too. A seat is a second lease, with one renewal per third of a lease. Default: false.
+   * Whether this process takes a seat among the members of the election, so that `members()` also shows it while it
+   * waits. A seat is a second lease, with one renewal per third of a lease. Default: false.
    */
   readonly present?: boolean | undefined
   /**
-   * The number of the roll-out, such as the revision of a Deployment. A candidate that sees a present member of a higher
-   * generation counts as one step of `priority` lower. Requires `present`. Default: none, which waits for nobody.
+   * The number of the rollout, such as the revision of a Deployment. A candidate that sees a present member of a higher
+   * generation counts as one step of `priority` lower. Requires `present`. Default: none, so the candidate waits for
+   * nobody.
    */
   readonly generation?: number | undefined
   /** How many seats the election has, from 1 to 100. The same for all its candidates. Default: 32. */
@@ -25,7 +26,7 @@ export interface PresenceOptions {
 /** The names of {@link PresenceOptions}. */
 export const presenceNames: OptionNames<PresenceOptions> = { present: true, generation: true, maxMembers: true }
 
-/** Checks the options of a presence. Returns what the member offers, or undefined if it is not to be present. */
+/** Checks the options of a presence. Returns what the member offers, or undefined if it should not be present. */
 export function checkPresence(
   {
     present = false,
@@ -38,11 +39,7 @@ export function checkPresence(
   checkBoolean('present', present)
   checkMaxMembers(maxMembers)
   if (generation !== undefined && !(Number.isSafeInteger(generation) && generation >= 0)) {
-    throw invalidOption(
-      'generation',
-      generation,
-      'it must be an integer from 0 to 2^53 - 1: the number of the roll-out',
-    )
+    throw invalidOption('generation', generation, 'it must be an integer from 0 to 2^53 - 1: the number of the rollout')
   }
   if (!present) {
     if (generation === undefined) return undefined

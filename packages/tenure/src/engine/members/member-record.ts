@@ -8,14 +8,14 @@ import type { LeaseRecord, Metadata } from '../lease-store.ts'
  * the member reports: `{ "attempt": "…", "eligible": true }`. A checkpoint outlives its writer, so a report counts only
  * with the attempt of the record.
  *
- * An administrator's request takes a seat too: `{ "maxMembers": 32, "metadata": {}, "handOverTo": "node-3", "ofTerm": 7 }`.
- * Its holder is not a member. Nor is a coordinator of shards that holds a seat to prove that its member is over:
- * `{ "maxMembers": 32, "metadata": {}, "cleaning": true }`.
+ * An administrator's request takes a seat too: `{ "maxMembers": 32, "metadata": {}, "handOverTo": "node-3", "ofTerm": 7
+ * }`. Its holder is not a member. Nor is a coordinator of shards that holds a seat to prove that the seat's member has
+ * ended: `{ "maxMembers": 32, "metadata": {}, "cleaning": true }`.
  */
 
 /** What a member offers while it holds its seat. */
 export interface MemberOffer {
-  /** The number of the roll-out. Undefined if the member has none. */
+  /** The number of the rollout. Undefined if the member has none. */
   readonly generation: number | undefined
   /** How many seats its group has, so that readers know which seats to read. */
   readonly maxMembers: number
@@ -25,7 +25,7 @@ export interface MemberOffer {
   readonly handOverTo?: string | undefined
   /** The term that a request asks to end. Undefined for a member. */
   readonly ofTerm?: number | undefined
-  /** Whether a coordinator of shards holds the seat to prove that its member is over. */
+  /** Whether a coordinator of shards holds the seat to prove that the seat's member has ended. */
   readonly cleaning?: boolean | undefined
 }
 

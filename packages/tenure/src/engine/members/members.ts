@@ -29,7 +29,7 @@ export interface Member {
   readonly attempt: string
   /** The metadata of the elector. */
   readonly metadata: Metadata
-  /** The number of the roll-out. Undefined if the elector has none. */
+  /** The number of the rollout. Undefined if the elector has none. */
   readonly generation: number | undefined
   /** Whether the process could lead, as it reported last. */
   readonly eligible: boolean
@@ -51,8 +51,8 @@ export interface Member {
 export interface MembersOptions {
   /**
    * How long to observe seats whose members may have crashed. It matters for a store without its own clock, where one
-   * read cannot tell. The result is complete when every seat was renewed or observed for its whole lease, so one lease
-   * duration is enough. Default: 0, for one read.
+   * read cannot tell. The result is complete when every seat has been renewed or observed for its whole lease, so one
+   * lease duration is enough. Default: 0, for one read.
    */
   readonly observeMs?: number | undefined
   /** How many seats to read at least. Default: 32, or as many as a member says that there are. */
@@ -75,7 +75,7 @@ const names: OptionNames<MembersOptions> = {
 const concurrentReads = 4
 /** How often a seat is read while it is observed, as a part of its lease. */
 const observationsPerLease = 15
-/** How many seats behind the last one in use are read. A process that arrives takes the first free seat. */
+/** How many seats after the last one in use are read. A process that arrives takes the first free seat. */
 const freeSeatsRead = 2
 
 /**
@@ -126,7 +126,10 @@ export async function members(store: LeaseStore, group: string, options: Members
 
 interface ObservedSeat {
   readonly known: KnownLease
-  /** The version in the first read, of a member that may have crashed before. Undefined once a renewal was observed. */
+  /**
+   * The version in the first read, of a member that may have crashed before. Undefined once a renewal has been
+   * observed.
+   */
   readonly firstKey: string | undefined
   readonly remainingMs: number | undefined
   /** When the last read was sent. */
@@ -153,9 +156,9 @@ export class MemberObserver {
   readonly #seats: ObservedSeat[] = []
   #seatCount: number
   #leader: LeaseRecord | undefined
-  /** Where the next `lookOn()` begins. */
+  /** Where the next `readNext()` begins. */
   #next = 0
-  /** Whether `lookOn()` has read every seat at least once. */
+  /** Whether `readNext()` has read every seat at least once. */
   #hasReadAll = false
 
   constructor(
@@ -184,13 +187,13 @@ export class MemberObserver {
   }
 
   /**
-   * Reads the seats up to the last one that is not released and the two behind it, one after another and without `ownSeat`. It begins where the last call
-   * ended, and reads at most `atMost` seats and none twice. The first round reads all seats, because those in use may be
-   * anywhere.
+   * Reads the seats up to the last one that is not released and the two after it, one after another and without
+   * `ownSeat`. It begins where the last call ended, and reads at most `atMost` seats and none twice. The first round
+   * reads all seats, because those in use may be anywhere.
    *
    * A seat that was not read for a whole lease is as good as unknown: its member may have renewed and crashed since.
    */
-  async lookOn(atMost: number, ownSeat?: number): Promise<void> {
+  async readNext(atMost: number, ownSeat?: number): Promise<void> {
     for (let reads = 0; reads < atMost; this.#next += 1) {
       if (this.#next >= this.#seatCount) this.#hasReadAll = true
       if (this.#next >= this.#usedSeats(ownSeat)) {
@@ -243,7 +246,7 @@ export class MemberObserver {
     }
   }
 
-  /** The time until the next look at the undecided seats. Infinity if all seats are decided. */
+  /** The time until the undecided seats must be read again. Infinity if all seats are decided. */
   nextLookMs(): number {
     const nowMs = this.#read.clock.monotonicMs()
     const waits = this.#seats.flatMap(({ known: { view } }, seat) => {
@@ -269,7 +272,7 @@ export class MemberObserver {
     return Math.max(0, ...stated) || defaultMaxMembers
   }
 
-  /** The holders of seats as observed last, with requests, and until when each of them counts without another look. */
+  /** The holders of seats as observed last, with requests, and how long each of them counts without another read. */
   present(): PresentMember[] {
     const nowMs = this.#read.clock.monotonicMs()
     return this.#seats.flatMap((seat) => {

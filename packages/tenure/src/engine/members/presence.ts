@@ -3,7 +3,7 @@
  *
  * Presence is separate from the election. It never delays a call of the election, and an elector without a seat
  * contends like any other. It makes one call at a time and opens no watch. While it holds a seat, it renews once per
- * third of a lease. Beside that, `seat-survey.ts` reads the seats of others.
+ * third of a lease. In addition, `seat-survey.ts` reads the seats of other processes.
  *
  * A member is the pair of seat and attempt. Each try uses a new elector, and so a new attempt: a process that lost its
  * seat comes back as another member, even on the same seat. The previous elector has stopped before the next try, so
@@ -34,7 +34,7 @@ export interface HeldSeat {
 
 /** What shards need from a presence. They keep their own report in the checkpoint of the seat. */
 export interface SeatOwner {
-  /** What it means for the process that it has no seat, as the end of a message. */
+  /** What having no seat means for the process, as the end of a message. */
   readonly withoutSeat: string
   /** Whether this process may take a seat now. */
   mayTakeSeat(): boolean
@@ -56,7 +56,7 @@ export interface PresenceSettings extends MemberOffer {
   readonly withoutSeat?: string | undefined
   /** Called once for each problem that keeps this process from being present, until it has a seat again. */
   onProblem(error: TenureError): void
-  /** What reads of the other seats are for. Undefined if this process need not read them. */
+  /** The uses of what is read from the other seats. Undefined if this process need not read them. */
   readonly survey?: SurveyHost | undefined
   /** Undefined if the seat only shows that this process is present. */
   readonly owner?: SeatOwner | undefined
@@ -187,7 +187,7 @@ export class Presence {
       releaseOnCrash,
       drainTimeoutMs: this.#settings.drainTimeoutMs,
       clock,
-      // The store's failures are reported by the election, and what concerns only the seat by `onProblem`.
+      // The election reports failures of the store. `onProblem` reports only problems of the seat.
       log: false,
     })
     this.#elector = elector
@@ -276,7 +276,7 @@ export class Presence {
 }
 
 /**
- * The store as a seat's elector sees it: without a watch, because a presence never waits for one certain seat, and
+ * The store as a seat's elector sees it: without a watch, because a presence never waits for one particular seat, and
  * without diagnostics, because the election has its own.
  */
 function seatStore(store: LeaseStore): LeaseStore {
@@ -294,7 +294,7 @@ function seatStore(store: LeaseStore): LeaseStore {
     ...(look && { look: (election, call) => look.call(store, election, call) }),
   }
   const origin = storeOriginOf(store)
-  // With this, the guard of `releaseOnCrash` releases the seat too.
+  // With this, the guard of `releaseOnCrash` also releases the seat.
   if (origin) rememberOrigin(seats, origin)
   return seats
 }

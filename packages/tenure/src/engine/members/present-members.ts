@@ -1,10 +1,11 @@
 /**
  * What a process concludes from the seats that it has read. Pure functions on plain data.
  *
- * Neither conclusion can break safety: the one delays a candidate by one step of `preference.ts`, and the other makes a
+ * Neither conclusion can break safety: one delays a candidate by one step of `preference.ts`, and the other makes a
  * leader step down as `stepDown({ to })` does. Only a seat that is held counts, and only until its lease expires. So a
- * view that is stale delays a conclusion, and nothing counts forever. A request counts for one term, so each is followed
- * once: one whose process died does not end a later term, and two cannot make two processes hand over to each other.
+ * view that is stale delays a conclusion, and nothing counts forever. A request counts for one term, so each is
+ * followed once: one whose process died does not end a later term, and two cannot make two processes hand over to each
+ * other.
  */
 import type { NewerGeneration } from '../preference.ts'
 
@@ -14,7 +15,7 @@ export interface PresentMember {
   readonly generation: number | undefined
   /** Whether the member could lead, as it reported last. */
   readonly eligible: boolean
-  /** Whether its lease has certainly not expired. Otherwise the process may have crashed before the first look. */
+  /** Whether its lease has certainly not expired. Otherwise the process may have crashed before the first read. */
   readonly live: boolean
   /** Whom a request names. Undefined for a member. */
   readonly handOverTo: string | undefined

@@ -23,7 +23,7 @@ export interface HandOverRequest {
   readonly signal: AbortSignal
 }
 
-/** What came of a request. */
+/** The outcome of a request. */
 export type HandOverOutcome =
   | { readonly result: 'handed-over' | 'already-leads'; readonly term: number }
   | { readonly result: 'no-leader' | 'not-present' | 'not-eligible' }
@@ -45,7 +45,10 @@ export type HandOverOutcome =
   /** The request got no seat. */
   | { readonly result: 'no-seat'; readonly problem: TenureError | undefined }
 
-/** The lease of the request's seat. It only matters if this process crashes: the request then ends with it. */
+/**
+ * The lease of the request's seat. It only matters if this process crashes: the request then ends when this lease
+ * expires.
+ */
 const leaseDurationMs = 15_000
 const pollIntervalMs = 500
 

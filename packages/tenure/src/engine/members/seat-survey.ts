@@ -1,7 +1,7 @@
 /**
  * Reads the seats of the other members once per retry interval, one read at a time.
  *
- * A leader reads the seats in use and the two behind them, for requests to hand over. A standby reads only if it has a
+ * A leader reads the seats in use and the two after them, for requests to hand over. A standby reads only if it has a
  * generation, and then at most four seats per interval, whatever the number of members: it continues where it stopped.
  * Once it has seen a newer generation, it keeps reading, because that member may leave.
  *
@@ -24,7 +24,7 @@ export interface SurveyHost {
   phase(): ElectionState['phase']
   /** The term in which this process leads. Undefined if it does not lead. */
   term(): number | undefined
-  /** Called when a newer generation was seen, was renewed, or has left. */
+  /** Called when a member of a newer generation is first seen, has renewed, or has left. */
   onNewerGeneration(newer: NewerGeneration | undefined): void
   /** Called when this leader should follow a request. */
   onHandOverRequest(to: string): void
@@ -69,13 +69,13 @@ export class SeatSurvey {
     const phase = this.#host.phase()
     const { identity, generation, ownSeat } = this.#settings
     if (phase === 'leading') {
-      await this.#observer.lookOn(Infinity, ownSeat())
+      await this.#observer.readNext(Infinity, ownSeat())
       const term = this.#host.term()
       if (term === undefined) return
       const to = requestedSuccessor(this.#observer.present(), { identity, term })
       if (to !== undefined) this.#host.onHandOverRequest(to)
     } else if (phase === 'standby' && generation !== undefined) {
-      await this.#observer.lookOn(standbyReads, ownSeat())
+      await this.#observer.readNext(standbyReads, ownSeat())
       this.#tell(newerGenerationIn(this.#observer.present(), generation))
     }
   }

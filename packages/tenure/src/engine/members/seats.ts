@@ -34,10 +34,10 @@ export function observeSeat(
   // A seat that was never written is free. A seat whose record was deleted counts as held, like any lease.
   if (!record && known.highestTerm === 0 && !known.view) return known
   const observed = observeRecord(known, { record, watched: false, ...at })
-  // A store with its own clock decides expiry. It says here when a try is worthwhile.
+  // A store with its own clock decides expiry. It reports when a try is worthwhile.
   const isTimed = record !== undefined && !record.released && remainingMs !== undefined
   const retryAtMs = isTimed ? at.nowMs + remainingMs : undefined
-  // A hand-over by name does not concern seats.
+  // A handover by name does not apply to seats.
   const view = observed.view && { ...observed.view, retryAtMs, blockedUntilMs: undefined, isOldRelease: false }
   return { ...observed, view }
 }

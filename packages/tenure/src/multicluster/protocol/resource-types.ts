@@ -4,7 +4,7 @@
  * for the API server.
  *
  * Objects with arbitrary keys (`metadata`) are stored as text, because a merge patch would mix old and new keys, and
- * because a schema can limit the length of a text.
+ * because a schema can limit the length of a string.
  */
 
 /** The API type of the resource. */

@@ -29,7 +29,7 @@ const settledMs = 5_000
 const mostOnPage = 100
 
 /**
- * A lease store on an already open etcd client, below another prefix.
+ * A lease store on an already open etcd client, under another prefix.
  *
  * @example
  * const leases = leasesOn(keys, `${keys.prefix}/leases`, clock)
@@ -218,7 +218,7 @@ class EtcdServer implements SwapServer<FoundKeys> {
       silenceMs: () => watchTimeoutMs(seen.found.record),
     })
     for await (const answer of answers) {
-      // If another prefix is below this election's keys, its keys may also be in the range.
+      // If another prefix begins with this election's keys, its keys may also be in the range.
       const events = answer.filter(({ keyValue: { key } }) => key === keys.record || key === keys.term)
       for (const [index, event] of events.entries()) {
         const { type, keyValue } = event

@@ -315,7 +315,7 @@ class FileBackend implements StoreBackend {
   async #bounded<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const { access, directory } = this.#files
     signal.throwIfAborted()
-    if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" is closed.`)
+    if (this.#closed) throw new TenureError('STOPPED', `The file store in "${directory}" is closed.`)
     try {
       return await within(signal, undefined, run())
     } catch (error) {

@@ -207,7 +207,7 @@ class GcsBucket implements ObjectBackend {
     throw gcsFailure(response.status, text, this.#place)
   }
 
-  /** Sends a GET to a path below the bucket's URL. */
+  /** Sends a GET to a path under the bucket's URL. */
   #get(path: string, signal: AbortSignal): Promise<Answer> {
     return this.#ask(`${this.#path}${path}`, { method: 'GET', headers: {}, signal })
   }

@@ -99,7 +99,7 @@ class LeaseServer implements SwapServer<FoundLease> {
    */
   #question: string
   readonly #watches = new OpenWatches()
-  /** Until when an election is not watched, because the permission is missing. */
+  /** When an election may be watched again. It is not watched now, because the permission is missing. */
   readonly #forbidden = new Map<string, number>()
   readonly #examined = new Set<string>()
 

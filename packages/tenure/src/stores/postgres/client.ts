@@ -106,7 +106,10 @@ export function checkClient(client: unknown): asserts client is PostgresClient {
   if (holder && ['query', 'unsafe'].some((method) => typeof Reflect.get(client, method) === 'function')) return
   const kinds = 'a Pool or Client from "pg", the sql from "postgres", or anything with query(text, values)'
   if (client === undefined) {
-    throw optionError({ option: 'client' }, `postgresStore() needs option "client" (${kinds}) or option "connect".`)
+    throw optionError(
+      { option: 'client' },
+      `postgresStore() needs the option "client" (${kinds}) or the option "connect".`,
+    )
   }
   const byUrl = typeof client === 'string' ? ': use new Pool({ connectionString: url }) or openStore(url)' : ''
   throw invalidOption('client', client, `it must be ${kinds}${byUrl}`)

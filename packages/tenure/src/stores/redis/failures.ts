@@ -83,9 +83,9 @@ export function failureOf(error: unknown, place: string): Error {
 const worded: readonly (readonly [RegExp, string])[] = [
   // ioredis reports the last sentinel's error this way.
   [/^All sentinels .*: (NOAUTH|WRONGPASS|ERR AUTH) /s, 'SENTINEL'],
-  // Servers before version 6 and servers without passwords reply with these texts.
+  // Servers before version 6 and servers without passwords reply with these messages.
   [/^ERR (AUTH |invalid password|Client sent AUTH)/, 'WRONGPASS'],
-  // The clients report these texts without a reason.
+  // The clients report these messages without a reason.
   [/^(Connection is closed|Socket closed unexpectedly)/, 'CLOSED'],
   // Replies to SELECT.
   [/^ERR (DB index is out of range|invalid DB index|value is not an integer)/, 'DATABASE'],

@@ -110,7 +110,10 @@ class ServiceLeases implements ServiceStore {
   readonly #cluster: Cluster
   readonly #clock: Clock
   readonly #watches = new OpenWatches()
-  /** Until when no watch is tried, because the service has too many, or a proxy does not let them through. */
+  /**
+   * When a watch may be tried again. None is tried now, because the service has too many, or a proxy does not let them
+   * through.
+   */
   #noWatchUntilMs = -Infinity
 
   constructor(cluster: Cluster, clock: Clock) {

@@ -227,7 +227,7 @@ describeWithOwnCluster('KubernetesClient on a real API server', (cluster) => {
     await vi.waitUntil(() => awaited() <= before, soon)
   })
 
-  test('a process that has made calls ends by itself', async () => {
+  test('a process that has made calls exits on its own', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tenure-client-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const bundle = await rolldown({

@@ -19,7 +19,7 @@ describe('eligible', () => {
     expect(await memory.read('e', call)).toBeUndefined()
     expect(elector.explain()).toMatchObject({ heldBackBy: 'ineligible', isEligible: false })
     expect(elector.explain().summary).toBe(
-      'Does not campaign for "e", because the option "eligible" answers false. No leader is known.',
+      'Does not campaign for "e", because the option "eligible" returns false. No leader is known.',
     )
     isEligible = true
     await clock.advance(retryMs)
@@ -29,18 +29,21 @@ describe('eligible', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test.each([true, false])('a waiting candidate is asked once per retry interval, with a watch: %s', async (watch) => {
-    const { make, clock, elector } = await leading({ watch })
-    let asked = 0
-    const other = make({ identity: 'b', eligible: () => (asked += 1) > 0 })
-    other.start()
-    await clock.advance(10 * lease)
-    expect(asked).toBeGreaterThanOrEqual((10 * lease) / retryMs)
-    await stopAndCheck(other, clock).catch(() => undefined)
-    await stopAndCheck(elector, clock)
-  })
+  test.each([true, false])(
+    'a waiting candidate is asked whether it is eligible once per retry interval (watch: %s)',
+    async (watch) => {
+      const { make, clock, elector } = await leading({ watch })
+      let asked = 0
+      const other = make({ identity: 'b', eligible: () => (asked += 1) > 0 })
+      other.start()
+      await clock.advance(10 * lease)
+      expect(asked).toBeGreaterThanOrEqual((10 * lease) / retryMs)
+      await stopAndCheck(other, clock).catch(() => undefined)
+      await stopAndCheck(elector, clock)
+    },
+  )
 
-  test('a leader steps down once it was not eligible for two retry intervals', async () => {
+  test('a leader steps down once it has not been eligible for two retry intervals', async () => {
     let isEligible = true
     const { elector, clock, events, memory } = await leading({ eligible: () => isEligible })
     isEligible = false
@@ -91,7 +94,7 @@ describe('eligible', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('an eligible that throws another text each time is reported once, and again after an answer', async () => {
+  test('an eligible function that throws a different message each time is reported once, and again after it has returned', async () => {
     let asked = 0
     let isBroken = true
     const { elector, clock, events } = scene({
@@ -115,7 +118,7 @@ describe('eligible', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a leader whose eligible blocks the process past its lease stops leading, and leads again later', async () => {
+  test('a leader whose eligible function blocks the process past its lease stops leading, and leads again later', async () => {
     const clock = blockableClock()
     let asked = 0
     const events: ElectionEvent[] = []
@@ -149,7 +152,7 @@ describe('eligible', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('eligible may call methods of its elector', async () => {
+  test('an eligible function may call methods of its elector', async () => {
     const { elector, clock } = scene({
       eligible: () => !elector.isLeader() || elector.explain().phase === 'leading',
     })
@@ -185,7 +188,7 @@ describe('priority', () => {
     },
   )
 
-  test('a candidate of the lowest priority also waits after an expiry', async () => {
+  test('a candidate with the lowest priority also waits after an expiry', async () => {
     const { elector, clock, memory } = scene({ priority: () => 'lowest' })
     const claim = { election: 'e', holder: 'gone', attempt: 'x', leaseDurationMs: lease, afterTerm: 0, metadata: {} }
     await memory.acquire(claim, call)
@@ -198,7 +201,7 @@ describe('priority', () => {
   })
 
   test.each([true, false])(
-    'a candidate of the lowest priority leads a new election at once, with a watch: %s',
+    'a candidate with the lowest priority leads a new election at once (watch: %s)',
     async (watch) => {
       const { elector, clock } = scene({ watch, priority: 'lowest' })
       elector.start()
@@ -218,7 +221,7 @@ describe('priority', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('the candidate of the highest priority takes over after a release', async () => {
+  test('the candidate with the highest priority takes over after a release', async () => {
     const { make, clock, elector } = await leading()
     const others = (['lowest', 'normal', 'low'] as const).map((priority) => make({ identity: priority, priority }))
     for (const other of others) other.start()
@@ -247,7 +250,7 @@ describe('stepDown({ to })', () => {
   test.each([
     [true, retryMs],
     [false, 2 * retryMs],
-  ])('candidates wait for a named successor even if it does not exist, with a watch: %s', async (watch, waitMs) => {
+  ])('candidates wait for a named successor even if it does not exist (watch: %s)', async (watch, waitMs) => {
     const { make, clock, elector, memory } = await leading({ watch })
     const other = make({ identity: 'b' })
     other.start()
@@ -263,7 +266,7 @@ describe('stepDown({ to })', () => {
     await Promise.all([elector.stop(), other.stop(), clock.advance(lease)])
   })
 
-  test('others lead after one wait when the successor is not eligible, and it does not', async () => {
+  test('another candidate leads after one wait when the successor is not eligible', async () => {
     const { make, clock, elector } = await leading()
     const named = make({ identity: 'b', eligible: () => false })
     const other = make({ identity: 'c' })
@@ -331,7 +334,7 @@ describe('progress()', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a leader need not report progress without the option', async () => {
+  test('a leader without progressTimeoutMs need not report progress', async () => {
     const { elector, clock, leadership } = await leading()
     await clock.advance(100 * lease)
     leadership.progress()
@@ -339,7 +342,7 @@ describe('progress()', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a process that stalled has the lowest priority until it was eligible for ten leases', async () => {
+  test('a process that stalled has the lowest priority until it has been eligible for ten leases', async () => {
     const { elector, clock, leadership } = await leading({ progressTimeoutMs: 1_000 })
     await clock.advance(1_000)
     expect(leadership.isLeader()).toBe(false)

@@ -70,7 +70,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     expect(standby.leader()).toMatchObject({ released: false })
   })
 
-  test('the lease of a process with a busy worker thread is released only after the whole process has ended', async () => {
+  test('the lease of a process with a busy worker thread is released only after the whole process has exited', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election] })
     const standby = await startStandby(server().url, election)
@@ -150,7 +150,7 @@ describeWith(redis, 'what the guard leaves alone', (server) => {
     await standby.waitForLeadership({ signal: AbortSignal.timeout(soonMs) })
   })
 
-  test('a paused guard costs nothing but the fast takeover', async () => {
+  test('a paused guard only slows down the takeover after a crash', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election], leaseDurationMs: 3_000 })
     const [guard = 0] = guardsOf(leader.child)

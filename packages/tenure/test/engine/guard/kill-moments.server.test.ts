@@ -67,7 +67,7 @@ describeWith(redis, 'a guard, at each moment of its process', (server) => {
     expect(await expectReleased(store, election)).toMatchObject({ term: 1 })
   })
 
-  test('a guard that is cut off from the store costs nothing but the fast takeover', async () => {
+  test('a guard that is cut off from the store only slows down the takeover after a crash', async () => {
     const proxy = await startProxy(server().port)
     onTestFinished(() => proxy.stop())
     const election = newElection()

@@ -5,7 +5,7 @@ import { answered, endProcess, newElection, soonMs, startProgram, startStandby }
 
 describeWith(redis, 'releaseOnCrash of each style', (server) => {
   test.each(['lead', 'Manager', 'LeaderElector', 'createJobs'])(
-    'a standby leads soon after a process that leads by %s has crashed',
+    'a standby leads soon after a process that leads through %s has crashed',
     async (style) => {
       const election = `apps/${newElection()}`
       const leader = startProgram('styles.mjs', { url: server().url, style, election })

@@ -204,7 +204,7 @@ export const checks: Checks = Object.fromEntries(
         const later = seatCalls(process).slice(before)
         const renewals = later.filter(({ verb }) => verb === 'renew').length
         ok(renewals >= 11 && renewals <= 13, `it renewed ${renewals} times in four leases`)
-        // A leader also reads the seats of others, for requests to hand over.
+        // A leader also reads the other seats, for requests to hand over.
         deepEqual(new Set(later.map(({ verb }) => verb)), new Set(['renew', 'read']))
         ok(process.mostOpen <= 2, `${process.mostOpen} calls were in flight`)
         await fleet.stopAll()

@@ -6,7 +6,7 @@ const retryMs = 2_000
 const leaderOf = ({ processes }: PresentFleet) => processes.find(({ elector }) => elector.isLeader())
 const losses = ({ events }: PresentProcess) => events.flatMap((event) => (event.type === 'lost' ? [event.reason] : []))
 
-/** Takes a seat that asks for a hand-over, as `tenure handover` does. Returns a function that releases the seat. */
+/** Takes a seat that asks for a handover, as `tenure handover` does. Returns a function that releases the seat. */
 async function ask(fleet: PresentFleet, to: string): Promise<() => Promise<void>> {
   const ofTerm = leaderOf(fleet)?.elector.explain().term ?? 0
   const { library, store, clock } = fleet
@@ -52,11 +52,11 @@ async function rollingUpdate(fleet: PresentFleet, hasGeneration: boolean, first:
   return changes
 }
 
-/** Checks of what processes conclude from the seats of others. They run on the library and on its mutants. */
+/** Checks of what processes conclude from the seats of other processes. They run on the library and on its mutants. */
 export const handOverChecks: Checks = Object.fromEntries(
   storeKinds.flatMap((kind) => {
     const fleetOf = (library: Library) => new PresentFleet(library, kind)
-    // The stores of these fleets cannot watch, so that one step is two retry intervals.
+    // The stores of these fleets cannot watch, so one step is two retry intervals.
     const stepMs = 2 * retryMs
     const list: Checks = {
       async 'members() shows whether a process is eligible'(library) {

@@ -169,7 +169,7 @@ function memory(library: Library, clock: Clock): () => LeaseStore {
   return () => store
 }
 
-/** A store that finds something foreign in the place of some records. */
+/** A store that returns foreign data in place of some records. */
 function withInvalid(library: Library, store: LeaseStore, invalid: ReadonlySet<string>): LeaseStore {
   const check = (election: string) => {
     if (invalid.has(election))

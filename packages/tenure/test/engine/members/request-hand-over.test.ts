@@ -13,7 +13,7 @@ async function request(fleet: PresentFleet, to: string, waitMs = 30_000): Promis
 }
 
 test.each(storeKinds)(
-  'a request reports the term in which the candidate leads, and leaves (%s store)',
+  'a handover request returns the term in which the candidate leads, and gives up its seat (%s store)',
   async (kind) => {
     const fleet = new PresentFleet(library, kind)
     fleet.start()
@@ -30,7 +30,7 @@ test.each(storeKinds)(
   },
 )
 
-test.each(storeKinds)('a request says why nothing was handed over (%s store)', async (kind) => {
+test.each(storeKinds)('a handover request says why nothing was handed over (%s store)', async (kind) => {
   const fleet = new PresentFleet(library, kind)
   expect(await request(fleet, 'node-1')).toEqual({ result: 'no-leader' })
   const absent = fleet.start({ present: false })
@@ -46,7 +46,7 @@ test.each(storeKinds)('a request says why nothing was handed over (%s store)', a
   await fleet.stopAll()
 })
 
-test('a hand-over request for a crashed candidate says that the candidate is not present', async () => {
+test('a handover request for a crashed candidate says that the candidate is not present', async () => {
   const fleet = new PresentFleet(library, 'compare-and-swap')
   fleet.start()
   await fleet.advance(1_000)
@@ -61,7 +61,7 @@ test('a hand-over request for a crashed candidate says that the candidate is not
   await fleet.stopAll()
 })
 
-test.each(storeKinds)('a request takes no seat that the members do not read (%s store)', async (kind) => {
+test.each(storeKinds)('a handover request takes no seat that the members do not read (%s store)', async (kind) => {
   const fleet = new PresentFleet(library, kind, { maxMembers: 2 })
   fleet.start()
   await fleet.advance(1_000)

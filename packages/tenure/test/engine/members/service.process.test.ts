@@ -1,6 +1,6 @@
 /** The presence of members on an election service. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { serve, type Served } from '../../../../service/test/served.ts'
+import { serve, type Served } from '../../../../service/test/service-under-test.ts'
 import { Elector } from '../../../src/index.ts'
 import { serviceStore } from '../../../src/stores/service/index.ts'
 import { presenceSuite } from './store-suite.ts'

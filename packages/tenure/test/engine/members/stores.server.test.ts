@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
-import { clouds } from '../../../../../test/servers/cloud.ts'
+import { clouds } from '../../../../../test/servers/cloud-emulators.ts'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
 import { etcd } from '../../../../../test/servers/etcd.ts'
 import { localS3 } from '../../../../../test/servers/moto.ts'
@@ -57,7 +57,7 @@ describeWithCluster('presence on Kubernetes Leases', (cluster) => {
 })
 
 describeWith(redis, 'presence and releaseOnCrash', (server) => {
-  test('the guard of a process that was killed releases its seat too', async () => {
+  test('the guard of a killed process also releases its seat', async () => {
     const election = newElection()
     const leader = await startLeader(server().url, { elections: [election], identity: 'a', present: true })
     const store = await openedStore(server().url)

@@ -11,7 +11,7 @@ function scene() {
   return { clock, store, list: (group: string) => members(store, group, { clock }) }
 }
 
-test('a process that leads by lead() is a member until its work has ended', async () => {
+test('a process that leads through lead() is a member until its work has ended', async () => {
   const { clock, store, list } = scene()
   let finish = (): void => undefined
   const work = () => new Promise<void>((resolve) => (finish = resolve))

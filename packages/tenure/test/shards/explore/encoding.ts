@@ -77,10 +77,11 @@ type Ranks = ReadonlyMap<number, number>
 /**
  * Returns a rank for each number, in the same order. 0 stays 0, because it means that there is none.
  *
- * Where a store keeps terms, each new term is above all others, and each new change above all others of its term. So only
- * the order counts. Where terms are forgotten, a term may be used again, and a new number may meet an old one: numbers
- * keep their distance from each other and from 0, up to `gap`. To be mistaken for a smaller distance, a larger one would
- * need as many coordinators, or as many writes of one, with nothing else happening to the old number meanwhile.
+ * Where a store keeps terms, each new term is above all others, and each new change above all others of its term. So
+ * only the order counts. Where terms are forgotten, a term may be used again, and a new number may meet an old one:
+ * numbers keep their distance from each other and from 0, up to `gap`. To be mistaken for a smaller distance, a larger
+ * one would need as many coordinators, or as many writes of one, with nothing else happening to the old number in the
+ * meantime.
  */
 function ranked(numbers: Iterable<number>, gap: number): Ranks {
   const ranks = new Map<number, number>()

@@ -77,7 +77,7 @@ for (const kind of [etcd, etcd36]) {
       const elsewhere = etcdStore({ endpoints: server().url, prefix: 'other', user: 'tenure', password: 'first' })
       await expect(grant(elsewhere)).rejects.toMatchObject({
         code: 'UNAUTHORIZED',
-        message: expect.stringContaining('may read and write all keys below the prefix'),
+        message: expect.stringContaining('may read and write all keys under the prefix'),
       })
     })
 

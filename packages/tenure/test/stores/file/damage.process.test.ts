@@ -325,7 +325,7 @@ test('a renewal replaces the temporary files of a killed writer', async () => {
   expect((await on.list()).filter((name) => name.endsWith('.tmp'))).toEqual([])
 })
 
-test('a process that uses the store and its watch can exit by itself', async () => {
+test('a process that uses the store and its watch can exit on its own', async () => {
   const directory = await temporaryDirectory()
   const program = `
     import { fileStore } from 'tenure/stores/file'

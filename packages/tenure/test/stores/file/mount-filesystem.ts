@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { onTestFinished, type TestContext } from 'vitest'
-import { noteUntested } from '../../../../../test/servers/report.ts'
+import { noteUntested } from '../../../../../test/servers/report-missing.ts'
 import { temporaryDirectory } from './fixtures.ts'
 
 /** Mounts a file system on a directory until the test ends. Skips the test if mounting is not allowed. */

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { noteUntested } from '../../../../../test/servers/report.ts'
+import { noteUntested } from '../../../../../test/servers/report-missing.ts'
 import { call, claim, files, grant, openStore } from './fixtures.ts'
 import { mount } from './mount-filesystem.ts'
 

@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/common/clock.ts'
 import type { Granted, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
 import { reach, socketName } from '../../../src/stores/file/liveness-socket.ts'
-import { Child } from './child.ts'
+import { Child } from './store-process.ts'
 import { call, claim, files, grant, openStore, untilExpired, temporaryDirectory } from './fixtures.ts'
 
 /** A lease that a child process holds. */

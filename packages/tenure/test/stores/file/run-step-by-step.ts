@@ -9,7 +9,7 @@ import type { Step } from './simulated-disk.ts'
 
 /** What the parent does while the process is paused. The process then continues, or ends if the result is `false`. */
 export interface StepHandlers {
-  /** A call has changed names below the root, or synced something there. */
+  /** A call has changed names under the root, or synced something there. */
   step(step: Step): Promise<boolean>
   /** A call of the store has granted, renewed, or released a lease. */
   told(record: LeaseRecord): Promise<boolean>

@@ -25,7 +25,7 @@ interface Change {
   apply(names: Names): void
 }
 
-/** A state that a power failure may leave: files by their path below the root, with their content. */
+/** A state that a power failure may leave: files by their path under the root, with their content. */
 export type DiskState = ReadonlyMap<string, string>
 
 /**

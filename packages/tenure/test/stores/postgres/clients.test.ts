@@ -53,7 +53,7 @@ describe('postgresStore()', () => {
   const client = { query: async () => [] }
 
   test.each([
-    [{}, /needs option "client" \(a Pool or Client from "pg", .*\) or option "connect"/],
+    [{}, /needs the option "client" \(a Pool or Client from "pg", .*\) or the option "connect"/],
     [{ client: {} }, /Option "client" is an object, but it must be a Pool or Client from "pg"/],
     [{ client: 'postgres://host' }, /Option "client" .*new Pool\({ connectionString: url }\) or openStore\(url\)/],
     [{ client, table: 'a"; drop table b; --' }, /Option "table"/],

@@ -60,7 +60,7 @@ describeWith(postgres, 'a process with a PostgreSQL store', (server) => {
       await pool.end()
       console.log('done')`,
     ],
-  ])('the process ends by itself when %s', async (_, text) => {
+  ])('the process exits on its own when %s', async (_, text) => {
     expect(await runModule(text, server().url)).toEqual(ended)
   })
 

@@ -23,13 +23,13 @@ export interface ExploredCounts {
   unknownOutcomes: number
   /** Leaderships that began with a read, which found that the store had applied an acquire without an answer. */
   unknownResolved: number
-  /** How often a guard released the lease of a process that had ended. */
+  /** How many times a guard released the lease of a process that had ended. */
   crashReleases: number
-  /** How often the candidate that a release named took over. */
+  /** How many times the candidate that a release named took over. */
   handOvers: number
-  /** How often a leader stepped down because it was not eligible, or because its work made no progress. */
+  /** How many times a leader stepped down because it was not eligible, or because its work made no progress. */
   unfit: number
-  /** How often each kind of fault occurred. */
+  /** How many times each kind of fault occurred. */
   readonly faults: { [Kind in ExploredFault]?: number }
 }
 

@@ -78,10 +78,10 @@ export class Section {
 
   list(key: string): Section[] {
     const value = this.#map.get(key) ?? []
-    if (!Array.isArray(value)) this.fail(`has ${key}, but not as a list`)
+    if (!Array.isArray(value)) this.fail(`has a ${key} field that is not a list`)
     return (value as readonly YamlValue[]).map((item, index) => {
       const what = `Entry ${index + 1} of ${key}`
-      return new Section(this.path, what, mapOf(item) ?? this.fail(`has ${key} without a name`))
+      return new Section(this.path, what, mapOf(item) ?? this.fail(`has an entry without a name in ${key}`))
     })
   }
 

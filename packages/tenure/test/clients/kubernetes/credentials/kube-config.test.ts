@@ -173,7 +173,7 @@ describe('errors from fromKubeConfig', () => {
     ],
     ['an invalid flag', { server, 'insecure-skip-tls-verify': 'yes' }, login, 'not a boolean'],
     ['a token that is not a string', { server }, { token: [secret] }, 'not a string'],
-    ['users that are not a list', { server }, login, 'users, but not as a list'],
+    ['users that are not a list', { server }, login, 'a users field that is not a list'],
     ['a duplicate user', { server }, login, 'more than one user "me"'],
   ])('fromKubeConfig refuses %s without showing a secret', (what, cluster, user, expected) => {
     const more: Record<string, object> = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Queue } from '../../src/calls/queue.ts'
+import { Queue } from '../../src/calls/call-queue.ts'
 
 const { signal } = new AbortController()
 

@@ -38,7 +38,7 @@ export interface Child {
   readonly errors: () => string
   send(command: 'campaign' | 'stepDown' | 'askThroughPause' | 'stop'): void
   kill(signal: NodeJS.Signals): void
-  /** Resolves with its exit code when it has ended. */
+  /** Resolves with its exit code when it has exited. */
   readonly ended: Promise<number | null>
 }
 
@@ -60,7 +60,7 @@ export function startChild(scene: Scene, identity: string, some: Some = {}): Chi
     recordEvents,
     brokenCallback,
   }
-  const process = fork(fileURLToPath(new URL('child.mjs', import.meta.url)), [JSON.stringify(options)], {
+  const process = fork(fileURLToPath(new URL('elector-process.mjs', import.meta.url)), [JSON.stringify(options)], {
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     execArgv: [],
   })

@@ -1,6 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
-import { cacheDirectory, cachePath, find, npmFolder, type GoModule, type Program, type PythonPackages } from './find.ts'
+import {
+  cacheDirectory,
+  cachePath,
+  find,
+  npmFolder,
+  type GoModule,
+  type Program,
+  type PythonPackages,
+} from './find-program.ts'
 import { installPackages } from './npm-packages.ts'
 import { programs } from './programs.ts'
 

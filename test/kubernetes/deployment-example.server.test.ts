@@ -6,8 +6,8 @@ import type { ApiServer } from '../servers/cluster.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { describeWithCluster } from '../servers/suite.ts'
 import { collectionOf, readManifest } from './manifests.ts'
-import { mount } from './mount.ts'
-import { startReplica } from './replica.ts'
+import { mount } from './fake-mount.ts'
+import { startReplica } from './start-replica.ts'
 import { newTestNamespace, type TestNamespace } from './test-namespace.ts'
 
 const program = join(import.meta.dirname, '../../examples/kubernetes-deployment/main.mjs')

@@ -15,7 +15,7 @@ export interface Cloud {
   /** Returns the URL for the command line and `openStore`, at this port of this machine. */
   urlAt(port: number): string
   put(server: RunningServer, election: string, text: string): Promise<void>
-  /** Removes the record of an election, below this folder if the store has folders. */
+  /** Removes the record of an election, under this folder if the store has folders. */
   remove(server: RunningServer, election: string, folder?: string): Promise<void>
   /** Removes all data. */
   wipe(server: RunningServer): Promise<void>

@@ -32,7 +32,7 @@ export interface GoModule {
 /** A requirements file with pinned Python packages. The program must come from these. */
 export interface PythonPackages {
   readonly pythonRequirements: string
-  /** The path of the program below the folder of the packages, if it is not in `bin`. `*` matches as in a shell. */
+  /** The path of the program in the folder of the packages, if it is not in `bin`. `*` matches as in a shell. */
   readonly file?: string
 }
 

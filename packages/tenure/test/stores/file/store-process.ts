@@ -19,7 +19,7 @@ export class Child {
   #calls = 0
 
   private constructor() {
-    const program = fileURLToPath(new URL('./child.mjs', import.meta.url))
+    const program = fileURLToPath(new URL('./store-process.mjs', import.meta.url))
     this.process = fork(program, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: [] })
     this.process.on('message', ({ term }: { term?: number }) => {
       if (term !== undefined) this.terms.push(term)

@@ -3,7 +3,7 @@ import { Elector } from 'tenure'
 import { fromKubeConfig, LeaderElector } from 'tenure/kubernetes'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 
-/** @type {import('./child.ts').ChildOptions} */
+/** @type {import('./elector-process.ts').ChildOptions} */
 const { style, kubeConfig, leaseName, namespace, identity, timings, recordEvents, brokenCallback } = JSON.parse(
   process.argv[2] ?? '',
 )

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, answers, campaign, expectRefused, json, open, renewing, request, send } from '../attacks.ts'
-import { serve } from '../served.ts'
+import { serve } from '../service-under-test.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string
