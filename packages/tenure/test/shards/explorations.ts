@@ -36,10 +36,16 @@ export const completeExplorations: readonly ShardExploration[] = [
   },
 ]
 
+/** Explored with `TENURE_EXPLORE=all`. They take seven minutes. */
+export const explorationsByHand: readonly ShardExploration[] = [
+  { name: 'three processes and any one fault', options: { processes: 3, faults: shardFaults } },
+  { name: 'two processes and any two faults', options: { budget: 2, faults: shardFaults } },
+]
+
 /** Explores the rules. The exploration must be complete, find no violation, and use each kind of fault. */
 export async function expectShardsCovered({ options }: ShardExploration): Promise<void> {
   const report = await exploreShards(options)
-  if (process.env['MUTANTS_VERBOSE']) console.log(options, report.states, report.transitions, report.counts)
+  if (process.env['TENURE_EXPLORE']) console.log(options, report.states, report.transitions, report.counts)
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
   expect(report.complete).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...options.faults].toSorted())

@@ -1,9 +1,17 @@
 import { test } from 'vitest'
-import { completeExplorations, expectShardsCovered, expectShardsWalked, sampledWalks } from './explorations.ts'
+import {
+  completeExplorations,
+  expectShardsCovered,
+  expectShardsWalked,
+  explorationsByHand,
+  sampledWalks,
+} from './explorations.ts'
 
-test.each(completeExplorations)(
+const isWhole = process.env['TENURE_EXPLORE'] === 'all'
+
+test.each([...completeExplorations, ...(isWhole ? explorationsByHand : [])])(
   'the model checker finds no violation of the rules for shards in: $name',
-  { timeout: 600_000 },
+  { timeout: isWhole ? 3_600_000 : 600_000 },
   expectShardsCovered,
 )
 
