@@ -1,7 +1,6 @@
 /** The settings of `tenure run --shards`, and those that it refuses. */
 import { isName, nameRule } from '@tenure/internal/names'
-import { shardsLimit } from '@tenure/internal/shard-assignment'
-import { mostMembers } from 'tenure/internal'
+import { membersLimit, shardsLimit } from '@tenure/internal/shard-assignment'
 import { InvalidValue } from '../shared/arguments/invalid-value.ts'
 import { flagOf } from '../shared/arguments/settings.ts'
 
@@ -25,9 +24,9 @@ export function shardsOf(text: string): ShardGroup {
 }
 
 export function memberCountOf(text: string): number {
-  const count = wholeNumber(text, mostMembers)
+  const count = wholeNumber(text, membersLimit)
   if (count !== undefined) return count
-  throw new InvalidValue(`must be ${range(mostMembers)}`)
+  throw new InvalidValue(`must be ${range(membersLimit)}`)
 }
 
 function wholeNumber(text: string, most: number): number | undefined {

@@ -53,6 +53,8 @@ test('tenure --help lists every command under one of four headings', async () =>
 test('every help says election instead of group outside flags, except for groups of users, of shards, and of a service', async () => {
   for (const [name, { out }] of (await helps()).byCommand) {
     if (['groups', 'guard', 'shards'].includes(name)) continue
-    expect(out.replaceAll(/--[\w-]+/g, ''), name).not.toMatch(/\bgroups?\b/i)
+    const groupsOfShards = /<group:n>|\b(?:name|leaves)\s+(?:this|the|the\s+same)\s+group\b/g
+    const rest = name === 'run' ? out.replaceAll(groupsOfShards, '') : out
+    expect(rest.replaceAll(/--[\w-]+/g, ''), name).not.toMatch(/\bgroups?\b/i)
   }
 })
