@@ -5,9 +5,9 @@
  */
 import { decodeBytes, type ByteReader } from './byte-reader.ts'
 
-/** The most shards of a group. */
+/** How many shards a group may have at most. */
 export const shardsLimit = 512
-/** The most members of a group. */
+/** How many seats a group may have at most. Every reader reads all of them, so the number must be small. */
 export const membersLimit = 100
 /** The first number of an encoded assignment. */
 export const assignmentFormat = 1

@@ -1,5 +1,6 @@
+import { membersLimit } from '@tenure/internal/shard-assignment'
 import type { LeaseRecord } from 'tenure'
-import { decodeOffer, decodeReport, isMember, mostMembers, seatName } from 'tenure/internal'
+import { decodeOffer, decodeReport, isMember, seatName } from 'tenure/internal'
 import { noMetadata, type Group } from './in-memory-group.ts'
 import type { MemberView } from './port.ts'
 
@@ -19,7 +20,7 @@ export function withSeats(
   nowMs: number,
 ): MemberView[] {
   const seated = new Map(members.map((member) => [member.nodeId, member]))
-  for (let seat = 0; seat < mostMembers; seat += 1) {
+  for (let seat = 0; seat < membersLimit; seat += 1) {
     const group = find(seatName(groupId, seat))
     const lease = group?.lease
     if (!group || !lease?.isLive(nowMs)) continue

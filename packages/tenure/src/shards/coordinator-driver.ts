@@ -2,6 +2,7 @@
  * Runs the rules of `coordinator.ts` while this process leads the group's election: reads the seats, writes the
  * assignment into the checkpoint of its own lease, and acquires and releases the seats of members that are over.
  */
+import { membersLimit } from '@tenure/internal/shard-assignment'
 import { callWithin } from '@tenure/internal/bound'
 import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
@@ -10,7 +11,7 @@ import { Elector } from '../engine/elector.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import type { CallOptions, HeldClaim, LeaseRecord, Outcome } from '../engine/lease-store.ts'
 import { encodeOffer } from '../engine/members/member-record.ts'
-import { mostMembers, seatName } from '../engine/members/seats.ts'
+import { seatName } from '../engine/members/seats.ts'
 import type { Log } from '../log/log.ts'
 import { checkOutcome } from '../engine/store-calls.ts'
 import { balance } from './balance.ts'
@@ -160,7 +161,7 @@ export class CoordinatorDriver {
       {
         shards: settings,
         maxMembers,
-        seatLimit: mostMembers,
+        seatLimit: membersLimit,
         maxMoves,
         retryIntervalMs,
         writeIntervalMs: retryIntervalMs / 2,

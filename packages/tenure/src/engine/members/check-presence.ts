@@ -1,10 +1,11 @@
+import { membersLimit } from '@tenure/internal/shard-assignment'
 import type { OptionNames } from '../../common/check-options.ts'
 import { invalidOption } from '../../common/errors.ts'
 import { isName } from '@tenure/internal/names'
 import { checkBoolean, copyMetadata, metadataLimitBytes } from '../check-values.ts'
 import type { LeaseStore, Metadata } from '../lease-store.ts'
 import { encodeOffer, type MemberOffer } from './member-record.ts'
-import { defaultMaxMembers, mostMembers, seatName } from './seats.ts'
+import { defaultMaxMembers, seatName } from './seats.ts'
 
 /** Options of the presence of a process in an election. */
 export interface PresenceOptions {
@@ -65,8 +66,8 @@ export function checkPresence(
 
 /** Throws unless this is a possible number of seats. */
 export function checkMaxMembers(maxMembers: unknown): asserts maxMembers is number {
-  const isValid = Number.isSafeInteger(maxMembers) && Number(maxMembers) >= 1 && Number(maxMembers) <= mostMembers
-  if (!isValid) throw invalidOption('maxMembers', maxMembers, `it must be an integer from 1 to ${mostMembers}`, 1)
+  const isValid = Number.isSafeInteger(maxMembers) && Number(maxMembers) >= 1 && Number(maxMembers) <= membersLimit
+  if (!isValid) throw invalidOption('maxMembers', maxMembers, `it must be an integer from 1 to ${membersLimit}`, 1)
 }
 
 /** Throws unless the names of the group's seats are valid names of elections. */

@@ -1,3 +1,4 @@
+import { membersLimit } from '@tenure/internal/shard-assignment'
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock } from '../../common/clock.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
@@ -12,7 +13,7 @@ import { checkGroup, checkMaxMembers } from './check-presence.ts'
 import { decodeOffer, decodeReport, isMember } from './member-record.ts'
 import type { PresentMember } from './present-members.ts'
 import { readLease, readSeat, type ReadOptions } from './read-lease.ts'
-import { defaultMaxMembers, isTaken, mostMembers, observeSeat, seatName, unknownSeat } from './seats.ts'
+import { defaultMaxMembers, isTaken, observeSeat, seatName, unknownSeat } from './seats.ts'
 
 /**
  * A process that takes part in an election and is present in it. It is identified by its seat and its attempt: a
@@ -242,7 +243,7 @@ export class MemberObserver {
         isValid: true,
       }
       // The member's group may have more seats than this reader expects.
-      if (record) this.#seatCount = Math.max(this.#seatCount, Math.min(decodeOffer(record).maxMembers, mostMembers))
+      if (record) this.#seatCount = Math.max(this.#seatCount, Math.min(decodeOffer(record).maxMembers, membersLimit))
     }
   }
 
@@ -267,7 +268,7 @@ export class MemberObserver {
     const nowMs = this.#read.clock.monotonicMs()
     const stated = this.#seats.map(({ known }) => {
       const offer = known.view?.record && isTaken(known, nowMs) ? decodeOffer(known.view.record) : undefined
-      return offer && isMember(offer) ? Math.min(offer.maxMembers, mostMembers) : 0
+      return offer && isMember(offer) ? Math.min(offer.maxMembers, membersLimit) : 0
     })
     return Math.max(0, ...stated) || defaultMaxMembers
   }

@@ -1,4 +1,3 @@
-import { membersLimit } from '@tenure/internal/shard-assignment'
 import type { KnownLease } from '../election-state.ts'
 import type { LeaseStatus } from '../lease-store.ts'
 import { hasExpired, nothingObserved, observeRecord } from '../observed-expiry.ts'
@@ -11,8 +10,6 @@ import { hasExpired, nothingObserved, observeRecord } from '../observed-expiry.t
 
 /** How many seats a group has by default. */
 export const defaultMaxMembers = 32
-/** How many seats a group may have. Every reader reads all of them, so the number must be small. */
-export const mostMembers = membersLimit
 
 /** A seat about which nothing is known. */
 export const unknownSeat: KnownLease = { ...nothingObserved, view: undefined }
