@@ -42,10 +42,10 @@
  *        starting its own is noticed, unless it has cleared its environment or changed its user.
  *     d. The kernel says that W is gone. A closed channel alone does not prove that W no longer believes that it leads.
  *     By a to c nothing that W started runs, and by d W neither believes nor sends anything. S then releases exactly what
- *     W registered (with `--shards`, its seat, and the lease of the coordinator if W was that), at exactly the version that S has read: see `guard.ts` of the library, G2. If one of a to d does not
- *     hold in time, or S is stopped, dead or cut off from the store, S releases nothing, and the lease expires. S ignores
- *     signals to end even now: a service manager sends them as soon as W is dead. It stops trying after a third of the
- *     lease, and after 10 s at the latest.
+ *     W registered (with `--shards`, its seat, and the lease of the coordinator if W was that), at exactly the version
+ *     that S has read: see `guard.ts` of the library, G2. If one of a to d does not hold in time, or S is stopped, dead
+ *     or cut off from the store, S releases nothing, and the lease expires. S ignores signals to end even now: a service
+ *     manager sends them as soon as W is dead. It stops trying after a third of the lease, and in any case after 10 s.
  *
  * Not covered:
  *
@@ -57,9 +57,9 @@
  * - A machine whose clocks were all paused.
  * - A pause of the machine between C's last check of its lease and its write.
  *
- * For these, the resource that C writes to must check the term (TENURE_TERM, or TENURE_TOKEN of a shard). Where the system does not list its
- * processes, those in other process groups are not covered either, nor is S's child if S was killed while it hung in a
- * start.
+ * For these, the resource that C writes to must check the term (TENURE_TERM, or TENURE_TOKEN of a shard). Where the
+ * system does not list its processes, those in other process groups are not covered either, nor is S's child if S was
+ * killed while it hung in a start.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
