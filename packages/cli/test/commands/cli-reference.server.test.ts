@@ -83,7 +83,12 @@ describe('the runs in other documents lead, and exit on request', () => {
 
   test.for(shown)('the run in %s leads, and exits on request: %s', { timeout: 60_000 }, async ([, line]) => {
     const folder = temporaryFolder()
-    const scripts = { 'consumer.js': '', 'migrate.sh': '#!/bin/sh\n', 'report.sh': '#!/bin/sh\n' }
+    const scripts = {
+      'consumer.js': '',
+      'migrate.sh': '#!/bin/sh\n',
+      'report.sh': '#!/bin/sh\n',
+      'import.sh': '#!/bin/sh\n',
+    }
     for (const [name, text] of Object.entries(scripts)) writeFileSync(join(folder, name), text, { mode: 0o755 })
     const service = await serve()
     onTestFinished(() => service.stop())
@@ -99,7 +104,8 @@ describe('the runs in other documents lead, and exit on request', () => {
       // A run with --once exits on its own.
       if (!line.includes('--once') && /exited with|the next run is at/.test(text)) child.kill('SIGTERM')
     })
-    expect([await ended, said]).toEqual([[0, null], expect.stringMatching(/leads ".*" in term 1/)])
+    const leads = line.includes('--shards') ? /owns shard 0 of ".*" with token \d+/ : /leads ".*" in term 1/
+    expect([await ended, said]).toEqual([[0, null], expect.stringMatching(leads)])
   })
 })
 
