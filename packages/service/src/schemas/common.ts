@@ -53,14 +53,19 @@ export const SameGroup = Type.Optional(
     examples: ['payments-coordinator'],
   }),
 )
-export const NodeId = Type.String({
-  minLength: 1,
-  maxLength: 256,
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
-  description:
-    'The id of the node: at most 256 bytes in Unicode form NFC, without invisible characters, and without leading or trailing blanks.',
-  examples: ['node_17'],
-})
+const nodeId = (description: string, example: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 256,
+    pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
+    description,
+    examples: [example],
+  })
+export const NodeId = nodeId(
+  'The id of the node: at most 256 bytes in Unicode form NFC, without invisible characters, and without leading or trailing blanks.',
+  'node_17',
+)
+export const OptionalNodeId = (description: string, example: string) => Type.Optional(nodeId(description, example))
 export const Instance = (description: string) => OptionalText(128, description, '7d0c2f2e-6c1b-4f3a-9d60-0a54d6c6f1de')
 /** This is not a record type, because its keys would be compared with a pattern for every response. */
 export const Metadata = Type.Unsafe<Record<string, unknown>>({

@@ -10,6 +10,7 @@ import {
   Milliseconds,
   named,
   NodeId,
+  OptionalNodeId,
   OptionalText,
   SameGroup,
   Sent,
@@ -114,9 +115,8 @@ export const RenewAnswer = named(
 export const ResignBody = Sent(
   {
     ...Held,
-    successor: OptionalText(
-      256,
-      'The node that should lead next. Its campaigns come first, and those of other nodes wait for at most 2 s.',
+    successor: OptionalNodeId(
+      'The node that should lead next, another one than node_id. Its campaigns come first, and those of other nodes wait for at most 2 s.',
       'node_3',
     ),
     force: Type.Optional(
