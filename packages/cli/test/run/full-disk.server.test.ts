@@ -24,7 +24,7 @@ describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can
   test('a full disk under the folder of a leader ends its command, and then tenure', async () => {
     const disk = smallDisk()
     const on = scene(`file://${join(disk.directory, 'leases')}`)
-    const { ended, output } = on.work(short)
+    const { ended, output } = on.work(['--ttl', '4s', '--store-timeout', '6s'])
     await on.wrote('begin', 1)
     disk.fill()
     expect(await ended).toBe(69)
