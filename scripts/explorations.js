@@ -140,7 +140,7 @@ export const explorations = [
   },
   {
     name: 'electors whose work makes no progress, and that poll',
-    by: 'npm run test:all',
+    by: 'npm run explore',
     options: { ...coarse, ...poll, faults: ['no-progress'], leaderWithinTicks: 13 },
   },
   {
@@ -168,7 +168,7 @@ export const explorations = [
   },
   {
     name: 'two electors, one of an older generation',
-    by: 'npm run test:all',
+    by: 'npm run explore',
     options: { ...coarse, ...outdated, faults: ['crash', 'hand-over'], leaderWithinTicks: 9 },
   },
   {

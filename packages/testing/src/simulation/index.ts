@@ -53,7 +53,7 @@ export interface SimulationOptions {
   readonly preference?: boolean | undefined
   /**
    * Whether processes with a preference take seats among the members, have generations, and hand over on request. It
-   * takes ten times as long. A store under test must keep more than one election. Default: in every thirtieth run, by
+   * takes ten times as long. A store under test must keep more than one election. Default: in every sixtieth run, by
    * its seed, on a store of the library.
    */
   readonly present?: boolean | undefined
@@ -110,7 +110,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const store = backend ? { backend } : (options.store ?? drawStore(random))
   const isGuarded = options.releaseOnCrash ?? seed % 4 === 0
   const isPreferring = options.preference ?? seed % 3 === 0
-  const isPresent = options.present ?? (isPreferring && seed % 30 === 0 && typeof store === 'string')
+  const isPresent = options.present ?? (isPreferring && seed % 60 === 0 && typeof store === 'string')
   const possible = (options.faults ?? faultKinds)
     .filter((kind) => isGuarded || !guardFaults.includes(kind))
     .filter((kind) => isPreferring || !preferenceFaults.includes(kind))
