@@ -37,10 +37,10 @@ export async function simulateFleetHours(firstSeed: number, hours: number): Prom
     guardFaults: hours,
     handOvers: hours / 10,
     unfit: hours / 10,
-    seats: hours / 10,
+    seats: Math.floor(hours / 50),
     newerGenerations: Math.floor(hours / 50),
-    requests: Math.floor(hours / 50),
-    requestsFollowed: Math.floor(hours / 250),
+    requests: Math.floor(hours / 125),
+    requestsFollowed: Math.floor(hours / 500),
   }
   for (const [name, count] of Object.entries(least) as [keyof Counts, number][]) {
     expect(seen[name], `${name} in ${hours} fleet-hours`).toBeGreaterThanOrEqual(count)
