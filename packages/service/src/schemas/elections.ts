@@ -116,7 +116,7 @@ export const ResignBody = Sent(
   {
     ...Held,
     successor: OptionalNodeId(
-      'The node that should lead next, another one than node_id. Its campaigns come first, and those of other nodes wait for at most 2 s.',
+      'The node that should lead next, a node other than node_id. Its campaigns come first, and those of other nodes wait for at most 2 s.',
       'node_3',
     ),
     force: Type.Optional(
