@@ -30,7 +30,7 @@ type DecodedShard =
   | { readonly state: 'owned'; readonly owner: SeatAttempt; readonly token: number }
   | { readonly state: 'revoked'; readonly owner: SeatAttempt; readonly since: number; readonly lineage: string }
 
-/** Who owns which shard, as a coordinator wrote it. */
+/** An assignment of shards to members, decoded from the coordinator's checkpoint. */
 export interface DecodedAssignment {
   readonly settings: DecodedSettings
   readonly epoch: number

@@ -136,8 +136,8 @@ export class ShardExecutor {
   }
 
   /**
-   * Ends a command because its shard is no longer owned. If the shard moves, the lease is renewed meanwhile, so the command
-   * has time to drain. If the seat was lost, it has only the rest of the lease.
+   * Ends a command whose shard this process no longer owns. If the shard moves, the lease is still renewed while the
+   * command drains. If the seat was lost, the command has only the rest of the lease.
    */
   #end(run: CommandRun, seat: Leadership): void {
     const { timings, drainTimeoutMs } = this.#plan

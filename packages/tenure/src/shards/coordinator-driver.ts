@@ -62,6 +62,7 @@ export class CoordinatorDriver {
   #state: CoordinatorState | undefined
   #unowned = new UnownedShards()
   #seenVersion: string | undefined
+  #isStopping = false
   /** Aborted when the coordinator has renewed its lease, or another one was elected. */
   #silence: AbortController | undefined
   /** What this process saw of the seats in the current silence of the coordinator. */
@@ -114,6 +115,7 @@ export class CoordinatorDriver {
   }
 
   stop(): Promise<void> {
+    this.#isStopping = true
     this.#silence?.abort()
     return this.elector.stop()
   }
@@ -125,6 +127,8 @@ export class CoordinatorDriver {
     this.#seenVersion = record?.version
     this.#host.onGroupChanged()
     this.#silence?.abort()
+    // I11: no timer may outlive stop().
+    if (this.#isStopping) return
     // Its own record may be shown before it is elected.
     if (record?.holder === this.#membership.identity) return
     this.#seatsInSilence = []
