@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { chownSync, readdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
@@ -69,10 +69,16 @@ export function asWhole(server: RunningServer): Pick<RunningServer, 'port' | 're
     async restart(signal, options) {
       const children = childrenOf(server.pid)
       const killed = server.kill(signal)
-      // Without their parent, these processes would continue for a while and keep the shared memory that the next
-      // server needs.
       signalAll(signal, children)
       await killed
+      // The next server refuses to start while any process still has the shared memory. The server may have started
+      // one after its children were listed, and a killed process takes a moment to end.
+      for (;;) {
+        const left = processesIn(server.directory)
+        if (left.length === 0) break
+        signalAll('SIGKILL', left)
+        await delay(5)
+      }
       await delay(options?.downForMs ?? 0)
       await server.start()
     },
@@ -82,6 +88,19 @@ export function asWhole(server: RunningServer): Pick<RunningServer, 'port' | 're
 function childrenOf(pid: number): number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   return text === '' ? [] : text.split(' ').map(Number)
+}
+
+/** Processes whose working directory is in this directory. */
+function processesIn(directory: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.map(Number).filter((pid) => {
+    try {
+      return readlinkSync(`/proc/${pid}/cwd`).startsWith(`${directory}/`)
+    } catch {
+      // The process has ended.
+      return false
+    }
+  })
 }
 
 /** A standby that replicates from `primary` and can be promoted. Its name is `standby`. */
