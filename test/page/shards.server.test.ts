@@ -1,19 +1,13 @@
 /** The shards of a group on the status page, in a real browser: on a service, and on a store that `tenure page` opens. */
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { createShards, type Shards } from 'tenure/shards'
-import { fileStore } from 'tenure/stores/file'
 import { serviceStore } from 'tenure/stores/service'
 import type { LeaseStore } from 'tenure'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { namedMembers, type ShardState } from '../../packages/tenure/src/shards/assignment.ts'
 import { encodeAssignment } from '../../packages/tenure/src/shards/codec.ts'
 import { client, launch, open } from './browser.ts'
-import { end } from '../servers/process.ts'
+import { pageOfStore } from './page-of-store.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 import { serve } from '../service/serve.ts'
@@ -82,21 +76,6 @@ async function follow(browser: Browser, url: string, store: LeaseStore): Promise
   await page.getByRole('link', { name: 'Seat 0 of rooms' }).click()
   await expect.poll(count(page, '.owned'), patient).toBe(8)
   expect(faults).toEqual([])
-}
-
-/** Starts `tenure page` on an empty store. */
-async function pageOfStore(): Promise<{ readonly url: string; readonly store: LeaseStore }> {
-  const directory = mkdtempSync(join(tmpdir(), 'tenure-page-shards-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-  const command = join(import.meta.dirname, '../../packages/cli/bin/tenure.js')
-  const child = spawn(process.execPath, [command, 'page', '--store', pathToFileURL(directory).href], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  onTestFinished(() => end(child, 'SIGKILL'))
-  let printed = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
-  const url = await vi.waitUntil(() => /^http:\S+\n/.exec(printed)?.[0].trim(), patient)
-  return { url, store: fileStore({ directory }) }
 }
 
 describeWithPrograms([programs.chromium], 'the shards on the page', () => {

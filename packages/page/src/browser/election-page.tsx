@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { remainingOf, type Election } from '../model/elections.ts'
 import { finishedIn, jobIn } from '../model/jobs.ts'
+import { isNobodyEligible, liveStandbysIn } from '../model/members.ts'
 import { assignmentIn, groupOfSeat } from '../model/shards.ts'
 import { ago, duration, endings, visible } from '../model/text.ts'
 import type { Terms } from '../model/terms.ts'
@@ -81,7 +82,7 @@ function ElectionFacts({ controller, election }: PageProps & { readonly election
   const { elections, link, members } = controller.state
   const nowMs = now().wallMs + elections.aheadMs
   const finished = leader ? undefined : finishedIn(previous, nowMs)
-  const standbys = members?.filter(({ live, node_id }) => live && node_id !== leader?.node).length
+  const standbys = members && liveStandbysIn(members, leader?.node)
   const heldMs = freeAtMs === undefined ? 0 : freeAtMs - now().monotonicMs
   return (
     <section class={leader || finished ? 'standing' : 'standing free'} aria-label="How it stands">
@@ -101,6 +102,9 @@ function ElectionFacts({ controller, election }: PageProps & { readonly election
           </>
         )}
       </p>
+      {!leader && !finished && members && isNobodyEligible(members) && (
+        <p class="quiet">No live candidate is eligible, so nobody leads until one is.</p>
+      )}
       {leader && <LeaseBar lease={leader} isBehind={link.kind === 'behind'} />}
       <dl class="facts">
         <Fact name="Term">{leader?.term ?? highestTerm}</Fact>
@@ -115,7 +119,7 @@ function ElectionFacts({ controller, election }: PageProps & { readonly election
             <Fact name="Lease">{duration(leader.ttlMs)}</Fact>
           </>
         )}
-        {standbys !== undefined && <Fact name="Live standbys">{standbys}</Fact>}
+        {standbys && <Fact name="Live standbys">{standbys.length}</Fact>}
         {heldMs > 0 && <Fact name="Nobody may lead for">{duration(heldMs)}</Fact>}
         {policy && (
           <Fact name="Leases allowed">

@@ -44,7 +44,16 @@ export function Members({ controller, election }: PageProps & { readonly electio
           </thead>
           <tbody>
             {sorted.map((member) => {
-              const { node_id, role, waiting, live, last_heartbeat_ms: heardMs, metadata } = member
+              const {
+                node_id,
+                role,
+                waiting,
+                live,
+                last_heartbeat_ms: heardMs,
+                metadata,
+                generation,
+                eligible,
+              } = member
               return (
                 <tr key={node_id} title={visible(JSON.stringify(metadata))}>
                   <td>
@@ -60,8 +69,12 @@ export function Members({ controller, election }: PageProps & { readonly electio
                         </button>
                       )}
                     </div>
+                    {generation !== undefined && <div class="offer">generation {generation}</div>}
                   </td>
-                  <td>{waiting ? 'waiting' : role}</td>
+                  <td>
+                    {waiting ? 'waiting' : role}
+                    {eligible === false && <div class="offer bad">not eligible</div>}
+                  </td>
                   <td class={live === false ? 'quiet' : ''}>{live === undefined ? '–' : live ? 'yes' : 'no'}</td>
                   <td class="number">{heardMs === null ? 'not recently' : ago(nowMs - heardMs)}</td>
                 </tr>
