@@ -11,6 +11,8 @@ export interface ShardStore {
   readonly port?: number
   /** The URL for a client that reaches the server at this port. */
   urlAt(port: number): string
+  /** Whether a guard releases the leases of each process as soon as it has crashed. */
+  readonly releaseOnCrash?: boolean
   restart?(downForMs: number): Promise<void>
   /** Deletes the group's record, with the assignment. Undefined if the store does not allow it. */
   removeRecord?(group: string): Promise<unknown>
@@ -157,7 +159,8 @@ export async function runShards(store: ShardStore, everyday: 'whole' | 'small'):
   const { shards, keys, size } = scale
   const startedMs = performance.now()
   const urlAt = (at: number) => store.urlAt(at)
-  const fleet = await ShardFleet.start({ size, shards, keys, leaseDurationMs, port: store.port, urlAt })
+  const { port, releaseOnCrash } = store
+  const fleet = await ShardFleet.start({ size, shards, keys, leaseDurationMs, releaseOnCrash, port, urlAt })
   for (const slot of fleet.slots) fleet.join(slot)
   const how = `seed ${seed}, logs in ${fleet.folder}`
   const random = new Random(seed)

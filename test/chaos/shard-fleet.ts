@@ -21,6 +21,8 @@ export interface ShardMemberOptions {
   /** The number of keys for which the process asks and writes. */
   readonly keys: number
   readonly leaseDurationMs: number
+  /** Whether a guard releases the leases of the process as soon as it has crashed. */
+  readonly releaseOnCrash: boolean
   /** How long all work takes to settle. Undefined: a few milliseconds, and occasionally more than a second. */
   readonly settleMs: number | undefined
   /** A folder with another build of the library. Undefined: the build of this repository. */
@@ -48,6 +50,7 @@ export interface ShardFleetOptions {
   readonly port?: number | undefined
   /** The store's URL for a client that reaches the server at this port. */
   urlAt(port: number): string
+  readonly releaseOnCrash?: boolean | undefined
   readonly settleMs?: number | undefined
   readonly library?: string | undefined
 }
@@ -116,7 +119,7 @@ export class ShardFleet {
   /** Starts a process in an empty slot. */
   join(slot: Slot): void {
     if (slot.child) return
-    const { shards, keys, leaseDurationMs, settleMs, library } = this.options
+    const { shards, keys, leaseDurationMs, releaseOnCrash = false, settleMs, library } = this.options
     const identity = `member-${(this.lives += 1)}`
     const options: ShardMemberOptions = {
       url: this.options.urlAt(slot.network?.port ?? 0),
@@ -126,6 +129,7 @@ export class ShardFleet {
       shards,
       keys,
       leaseDurationMs,
+      releaseOnCrash,
       settleMs,
       library,
     }

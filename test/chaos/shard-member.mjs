@@ -6,7 +6,18 @@ import { pathToFileURL } from 'node:url'
 
 /** @type {import('./shard-fleet.ts').ShardMemberOptions} */
 const options = JSON.parse(process.argv[2] ?? '{}')
-const { url, group, identity, logPath, shards: count, keys, leaseDurationMs, settleMs, library } = options
+const {
+  url,
+  group,
+  identity,
+  logPath,
+  shards: count,
+  keys,
+  leaseDurationMs,
+  releaseOnCrash,
+  settleMs,
+  library,
+} = options
 /** @param {string} name @param {string} file */
 const load = (name, file) => import(library ? pathToFileURL(`${library}/${file}`).href : name)
 /** @type {typeof import('tenure/shards')} */
@@ -28,6 +39,7 @@ const shards = createShards({
   shards: count,
   identity,
   leaseDurationMs,
+  releaseOnCrash,
   drainTimeoutMs: 5_000,
   log: false,
   observer: {

@@ -59,6 +59,8 @@ describeWith(redis, 'shards under faults on Redis', (server) => {
     const store = {
       name: 'Redis',
       port,
+      // A guard must leave a process alone that is paused or cut off.
+      releaseOnCrash: true,
       urlAt: (at: number) => `redis://127.0.0.1:${at}`,
       restart: (downForMs: number) => server().restart('SIGKILL', { downForMs }),
       removeRecord: (group: string) => admin.del(`tenure:{${group}}:lease`),
@@ -79,6 +81,11 @@ test(`${name}, on the service`, { timeout }, async () => {
       await service.kill()
       await delay(downForMs)
       service = await serveProcess(directory, port)
+    },
+    async removeRecord(group: string) {
+      const path = `/v1/groups/${group}?force=true`
+      const { ok, status } = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'DELETE' })
+      if (!ok) throw new Error(`the service answered ${status} to the deletion of the group`)
     },
   }
   await runShards(store, 'small')
