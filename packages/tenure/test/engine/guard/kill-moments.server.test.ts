@@ -87,6 +87,24 @@ describeWith(redis, 'a guard, at each moment of its process', (server) => {
     expect(proxy.swallowedBytes).toBeGreaterThan(0)
   })
 
+  test('a process that is cut off from the store keeps its lease until it expires, although its guard reaches the store', async () => {
+    const { proxy, election, leader, store } = await scene(false)
+    // A busy machine does not cost the standby a lease of this length.
+    const standby = await startStandby(server().url, election, { leaseDurationMs: 30_000 })
+    proxy.refuse()
+    proxy.set('blackhole')
+    const cutAt = performance.now()
+    await standby.waitForLeadership({ signal: AbortSignal.timeout(30_000) })
+    // Its newest renewal was at most a third of the lease ago.
+    expect(performance.now() - cutAt).toBeGreaterThan(3_000)
+    const { explanation } = (await leader.tell('explain', 'explained')) as { explanation: Explanation }
+    expect(explanation).toMatchObject({ isLeader: false })
+    // Its guard must not release what somebody else holds either.
+    await endProcess(leader.child)
+    await delay(1_500)
+    expect(await readRecord(store, election)).toMatchObject({ term: 2, released: false })
+  })
+
   test('five hundred elections lead although the pipe is full before the guard has started', async () => {
     const elections = Array.from({ length: 500 }, () => newElection().padEnd(240, '-'))
     const options = { elections, identity: 'a'.padEnd(240, '-'), leaseDurationMs: 60_000 }
