@@ -1,11 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'vitest'
-import { exploreShards, walkShards, type ShardOptions } from './explore/index.ts'
+import { exploreShards, walkShards, type ShardOptions, type ShardReport } from './explore/index.ts'
 import { shardFaults } from './explore/scene.ts'
+
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/explanation/exploration.md'), 'utf8')
 
 /** An exploration that must be complete. */
 export interface ShardExploration {
   readonly name: string
   readonly options: ShardOptions
+  /** The command in its row on the page about model checking. Undefined if it has no row. */
+  readonly by?: '`npm run test:all`' | 'by hand'
 }
 
 /** Explored by `npm test`. */
@@ -25,10 +31,21 @@ export const sampledWalks = [
 
 /** Explored by `npm run test:all`. */
 export const completeExplorations: readonly ShardExploration[] = [
-  { name: 'two processes and any one fault', options: { faults: shardFaults } },
+  { name: 'two processes', options: { faults: shardFaults }, by: '`npm run test:all`' },
   {
-    name: 'two processes that observe seats before they are elected, and any one fault',
+    name: 'two processes that observe the seats before they are elected',
     options: { faults: shardFaults, observesEarly: true },
+    by: '`npm run test:all`',
+  },
+  {
+    name: 'two processes; terms are forgotten',
+    options: { faults: shardFaults, keepsTerms: false },
+    by: '`npm run test:all`',
+  },
+  {
+    name: 'two processes that observe the seats before they are elected; terms are forgotten',
+    options: { faults: shardFaults, observesEarly: true, keepsTerms: false },
+    by: '`npm run test:all`',
   },
   {
     name: 'two processes and two faults: a move and deletion of the group',
@@ -38,17 +55,29 @@ export const completeExplorations: readonly ShardExploration[] = [
 
 /** Explored with `TENURE_EXPLORE=all`. They take seven minutes. */
 export const explorationsByHand: readonly ShardExploration[] = [
-  { name: 'three processes and any one fault', options: { processes: 3, faults: shardFaults } },
-  { name: 'two processes and any two faults', options: { budget: 2, faults: shardFaults } },
+  { name: 'three processes', options: { processes: 3, faults: shardFaults }, by: 'by hand' },
+  { name: 'two processes', options: { budget: 2, faults: shardFaults }, by: 'by hand' },
 ]
 
-/** Explores the rules. The exploration must be complete, find no violation, and use each kind of fault. */
-export async function expectShardsCovered({ options }: ShardExploration): Promise<void> {
+/**
+ * Explores the rules. The exploration must be complete, find no violation, use each kind of fault, and match its row on
+ * the page.
+ */
+export async function expectShardsCovered(exploration: ShardExploration): Promise<void> {
+  const { options, by } = exploration
   const report = await exploreShards(options)
   if (process.env['TENURE_EXPLORE']) console.log(options, report.states, report.transitions, report.counts)
   expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
   expect(report.complete).toBe(true)
   expect(Object.keys(report.counts.faults).toSorted()).toEqual([...options.faults].toSorted())
+  if (by === undefined) return
+  const row = rowOf(exploration, report)
+  expect(page.split('\n'), `The table of groups of shards must have this row:\n${row}\n`).toContain(row)
+}
+
+function rowOf({ name, options, by }: ShardExploration, { states, transitions }: ShardReport): string {
+  const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
+  return `| ${name} | at most ${options.budget ?? 1}: any kind | yes | ${size} | ${by} |`
 }
 
 /** Walks at random. No walk may break a rule, and the shard must get an owner again from every sampled state. */
