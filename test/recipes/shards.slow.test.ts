@@ -1,3 +1,9 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createShards } from 'tenure/shards'
+import { fileStore } from 'tenure/stores/file'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { freePort } from '../servers/free-port.ts'
@@ -65,6 +71,67 @@ test(
     await second.ends()
     const last = await Promise.all(rooms.map((one) => ownedBy(first.port, one, [`node-${first.port}`])))
     expect(last).toHaveLength(rooms.length)
+  },
+)
+
+test(
+  'shards-http: a forwarded request that reaches another process is refused with 409 and the token, and tried again once',
+  slowTest,
+  async () => {
+    // A process of the group whose answers this test decides. To the example, it looks as if its view were stale.
+    const answers: number[] = []
+    const requests: string[] = []
+    const server: Server = createServer((request, response) => {
+      requests.push(String(request.headers['x-forwarded']))
+      const status = answers.shift() ?? 409
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ token: 7, status }))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => {
+      server.close()
+    })
+    const folder = newFolder()
+    const port = await freePort()
+    const example = startExample('shards-http', folder, { PORT: String(port) })
+    await example.says(`node-${port} listens on port ${port}`)
+    const store = fileStore({ directory: join(folder, 'leases') })
+    const { port: ownPort } = server.address() as AddressInfo
+    const metadata = { address: `http://127.0.0.1:${ownPort}` }
+    const own = createShards({ store, group: 'rooms', shards: 64, leaseDurationMs: 3_000, metadata, log: false })
+    onTestFinished(() => own.stop())
+    await own.start()
+    await vi.waitUntil(() => own.status().owned.length === 32, waitOptions)
+    const rooms = Array.from({ length: 64 }, (_, number) => `room-${number}`)
+    const ask = async (room: string | undefined, headers: Record<string, string> = {}) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/rooms/${room}`, { headers })
+      return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+    }
+    const mine = () => rooms.find((room) => own.owns(room))
+    // On a busy machine, a process may lose its shards for a moment. Each of these is then tried again.
+    await vi.waitFor(async () => {
+      // The example refuses what it does not own, and does not forward it again.
+      const [room, known] = [mine(), own.owns(mine() ?? '')?.token]
+      const refused = { status: 409, body: { room, error: 'NOT_OWNER', token: known } }
+      expect(await ask(room, { 'x-forwarded': 'true' })).toEqual(refused)
+      const theirs = rooms.find((one) => !own.owns(one))
+      expect(await ask(theirs, { 'x-forwarded': 'true' })).toMatchObject({ status: 200, body: { room: theirs } })
+      expect(requests).toEqual([])
+    }, waitOptions)
+    const answeredWith = async (...statuses: number[]) => {
+      answers.splice(0, answers.length, ...statuses)
+      requests.length = 0
+      return ask(mine())
+    }
+    await vi.waitFor(async () => {
+      // The owner refuses once, and is asked again.
+      expect(await answeredWith(409, 200)).toEqual({ status: 200, body: { token: 7, status: 200 } })
+      expect(requests).toEqual(['true', 'true'])
+    }, waitOptions)
+    await vi.waitFor(async () => {
+      // The owner refuses twice, and the client gets the refusal with the token.
+      expect(await answeredWith(409, 409, 200)).toEqual({ status: 409, body: { token: 7, status: 409 } })
+      expect(requests).toEqual(['true', 'true'])
+    }, waitOptions)
   },
 )
 
