@@ -108,6 +108,15 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => onElector((e) => e.stepDown(options)),
     near: ['cooldown', 'cooldownMs'],
   },
+  'tenure: Leadership.stepDown': {
+    with: (options) =>
+      onElector(async (e) => {
+        e.start()
+        const leadership = await e.waitForLeadership()
+        leadership.stepDown(options)
+      }),
+    near: ['too', 'to'],
+  },
   'tenure: observe': { with: (options) => observe(store, 'e', options), near: ['pollInterval', 'pollIntervalMs'] },
   'tenure: members': { with: (options) => members(store, 'e', options), near: ['observe', 'observeMs'] },
   'tenure: LeaseStore.list': {

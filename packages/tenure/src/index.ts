@@ -1,6 +1,7 @@
 /** Leader election that stays correct when machines stall, networks partition, and clocks are wrong. */
 export type { Clock, Timer } from './common/clock.ts'
-export { Elector, type ElectorOptions, type StartOptions, type StepDownOptions } from './engine/elector.ts'
+export { Elector, type ElectorOptions, type StartOptions } from './engine/elector.ts'
+export type { StepDownOptions } from './engine/step-down.ts'
 export type { PreferenceOptions } from './engine/ask-preference.ts'
 export type { HeldBackBy, Priority } from './engine/preference.ts'
 export {

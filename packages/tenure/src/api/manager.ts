@@ -1,15 +1,10 @@
 import { callSafely } from '@tenure/internal/call-safely'
 import { messageOf } from '@tenure/internal/message'
-import {
-  Elector,
-  electorNames,
-  type ElectorOptions,
-  type StartOptions,
-  type StepDownOptions,
-} from '../engine/elector.ts'
+import { Elector, electorNames, type ElectorOptions, type StartOptions } from '../engine/elector.ts'
 import { fullName, invalidOption, TenureError } from '../common/errors.ts'
 import type { ElectionEvent } from '../engine/events.ts'
 import { isAbortOfTerm, type Leadership } from '../engine/leadership.ts'
+import type { StepDownOptions } from '../engine/step-down.ts'
 import { checkOptions } from '../common/check-options.ts'
 
 /** Options of a {@link Manager}: those of an elector, except that `maxFailedRenewals` defaults to 3. */

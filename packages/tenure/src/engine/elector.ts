@@ -20,10 +20,11 @@ import {
 import { isHeldByOther } from './election.ts'
 import { guardFor, type ElectorGuard, type ReleaseOnCrashOptions } from './guard/elector-guard.ts'
 import { ElectionLog, type LogHistory } from './election-log.ts'
-import { fullName, invalidOption, type LeadershipLostError, TenureError } from '../common/errors.ts'
+import { fullName, type LeadershipLostError, TenureError } from '../common/errors.ts'
 import { EventQueue, originOf, type ElectionEvent, type EventBody, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { isAbortOfTerm, Leadership, type LeadershipHost } from './leadership.ts'
+import { stepDownInput, type StepDownOptions } from './step-down.ts'
 import type { LeaseRecord, LeaseStore, Metadata } from './lease-store.ts'
 import type { Log } from '../log/log.ts'
 import { checkName } from '../common/names.ts'
@@ -73,20 +74,6 @@ export interface ElectorOptions extends TimingOptions, PreferenceOptions, Presen
    */
   readonly log?: Log | false | undefined
 }
-
-/** Options of `stepDown`. */
-export interface StepDownOptions {
-  /** How long this elector stays out of the election afterwards. Default: one lease duration. */
-  readonly cooldownMs?: number | undefined
-  /**
-   * The identity of the candidate that should lead next. It contends at once, even during its own cooldown, while the
-   * others wait for one retry interval, or two where the store cannot watch. Default: nobody in particular.
-   */
-  readonly to?: string | undefined
-}
-
-/** The names of {@link StepDownOptions}. */
-const stepDownNames: OptionNames<StepDownOptions> = { cooldownMs: true, to: true }
 
 /** Options of `start`. */
 export interface StartOptions {
@@ -390,18 +377,11 @@ export class Elector {
    * or when it is left to expire because work did not settle. If this elector does not lead, it only stays out.
    */
   async stepDown(options: StepDownOptions = {}): Promise<void> {
-    checkOptions('stepDown()', options, stepDownNames)
-    const { to: successor } = options
-    const cooldownMs = options.cooldownMs ?? this.#state.settings.leaseDurationMs
-    checkDuration('cooldownMs', cooldownMs)
-    if (successor !== undefined) checkName('to', successor)
-    if (successor === this.identity) {
-      throw invalidOption('to', successor, 'it must name another candidate, because this one steps down')
-    }
+    const input = stepDownInput(options, this.identity, this.#state.settings.leaseDurationMs)
     if (this.#state.phase === 'stopped' || this.#state.phase === 'idle') return
     await new Promise<void>((resolve) => {
       ;(this.#stepDowns ??= []).push(resolve)
-      this.#dispatch({ type: 'step-down', cooldownMs, successor })
+      this.#dispatch(input)
     })
   }
 
@@ -909,6 +889,12 @@ export class Elector {
 
     onSleep(): void {
       this.#elector.#dispatch({ type: 'wake' })
+    }
+
+    stepDown(leadership: Leadership, options: StepDownOptions): void {
+      const input = stepDownInput(options, this.identity, this.leaseDurationMs)
+      // A term that has ended must not end a later one.
+      if (leadership.isLeader()) this.#elector.#dispatch(input)
     }
 
     leads(leadership: Leadership): boolean {

@@ -1,5 +1,6 @@
 import { answerByClock } from './clock-signal.ts'
 import { invalidOption, LeadershipLostError, type LossReason } from '../common/errors.ts'
+import type { StepDownOptions } from './step-down.ts'
 
 /** The elector's functions that a leadership needs. */
 export interface LeadershipHost {
@@ -22,6 +23,8 @@ export interface LeadershipHost {
   setCheckpoint(leadership: Leadership, text: string): Promise<void>
   track(leadership: Leadership, work: Promise<unknown>): void
   progress(leadership: Leadership): void
+  /** Throws if the options are invalid. Does nothing if this term no longer leads. */
+  stepDown(leadership: Leadership, options: StepDownOptions): void
 }
 
 /**
@@ -94,6 +97,21 @@ export class Leadership {
    */
   progress(): void {
     this.#host.progress(this)
+  }
+
+  /**
+   * Gives up this term: its signal aborts at once, and the lease is released after the work has settled. With `to`, the
+   * release names the candidate that should lead next. Nothing happens if this term no longer leads. There is nothing to
+   * await, because the release waits for the work that calls this.
+   *
+   * @example
+   * await lead(options, async (leadership) => {
+   *   process.once('SIGUSR2', () => leadership.stepDown({ to: 'node-3' }))
+   *   await work({ signal: leadership.signal, fence: leadership.term })
+   * })
+   */
+  stepDown(options: StepDownOptions = {}): void {
+    this.#host.stepDown(this, options)
   }
 
   /** The checkpoint: a short string that outlives this leadership. The next leader reads it here. */

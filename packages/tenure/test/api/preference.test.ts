@@ -35,6 +35,27 @@ test('lead steps down when its work reports no progress, and works again in a ne
   expect(reasons).toEqual(['stalled'])
 })
 
+test('the work of lead hands over to the process that it names, and works again in a later term', async () => {
+  const { clock, ...common } = scene()
+  const worked: string[] = []
+  const reasons: unknown[] = []
+  const run = (identity: string) =>
+    lead({ ...common, clock, identity }, async (leadership) => {
+      const { term, signal } = leadership
+      worked.push(`${identity} in term ${term}`)
+      if (term === 1) leadership.stepDown({ to: 'c' })
+      else await new Promise<void>((resolve) => clock.setTimer(5_000, resolve))
+      reasons.push(signal.aborted && signal.reason.reason)
+      return term
+    })
+  const runs = ['a', 'b', 'c'].map(run)
+  await clock.advance(1_000)
+  expect(worked).toEqual(['a in term 1', 'c in term 2'])
+  await clock.advance(60_000)
+  expect(await Promise.all(runs)).toEqual([4, 3, 2])
+  expect(reasons).toEqual(['handed-over', false, false, false])
+})
+
 test('a Manager hands over to the process that it names', async () => {
   const { clock, ...common } = scene()
   const [a, b, c] = ['a', 'b', 'c'].map((identity) => new Manager({ ...common, clock, identity }))

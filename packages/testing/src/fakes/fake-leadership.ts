@@ -49,6 +49,7 @@ export function fakeLeadership(
         work.push(promise)
       },
       progress: () => undefined,
+      stepDown: (_leadership, { to }) => void leadership.end(to === undefined ? 'released' : 'handed-over'),
     },
     term,
   )

@@ -2,6 +2,7 @@ import { blockedLoop } from './check-blocked-loop.ts'
 import { identities } from './check-identity.ts'
 import { lateGrants } from './check-late-grants.ts'
 import { signals } from './check-signal.ts'
+import { stepDowns } from './check-step-down.ts'
 import { time } from './check-time.ts'
 
 /** The library, or a mutant of it. */
@@ -14,4 +15,4 @@ export type Checks = Readonly<Record<string, (library: Library) => Promise<void>
  * Checks of the code around the election algorithm, which the simulator does not cover. They run on the library and on
  * its mutants.
  */
-export const checks: Checks = { ...blockedLoop, ...identities, ...lateGrants, ...signals, ...time }
+export const checks: Checks = { ...blockedLoop, ...identities, ...lateGrants, ...signals, ...stepDowns, ...time }

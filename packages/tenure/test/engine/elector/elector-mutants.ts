@@ -85,4 +85,11 @@ export const electorMutations: readonly ElectorMutation[] = [
     replace: '',
     caughtBy: 'a standby that steps down releases a late grant of an attempt with an unknown outcome',
   },
+  {
+    name: 'a leadership that has ended steps down in a later term',
+    file: 'engine/elector.ts',
+    find: 'if (leadership.isLeader()) this.#elector.#dispatch(input)',
+    replace: 'if (leadership.term > 0) this.#elector.#dispatch(input)',
+    caughtBy: 'stepDown of a leadership that has ended does not end a later one',
+  },
 ]
