@@ -2,11 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { findBlocks, readDocument } from '../documents.ts'
 import { pathOf } from '../servers/find-program.ts'
+import { npmPackages } from '../servers/npm-packages.ts'
 import { programs } from '../servers/programs.ts'
+import { noteUntested } from '../servers/report-missing.ts'
 import { describeWithCluster, describeWithPrograms } from '../servers/suite.ts'
 import { newRecipeFolder, slowTest, waitOptions } from './recipe-folder.ts'
 
@@ -63,6 +65,33 @@ describeWithPrograms([programs.systemd], 'the generation of a systemd unit', () 
     expect(verify(line)).toMatchObject({ status: 0, stderr: '' })
     expect(verify(line.replace('/', '')).stderr).toContain('EnvironmentFile')
   })
+})
+
+test('pm2 passes the generation of the documented reload to the program', { timeout: 400_000 }, async ({ skip }) => {
+  const found = await npmPackages('pm2', ['pm2@7'])
+  if ('missing' in found) {
+    noteUntested('the generation of a program under pm2', found.missing)
+    return skip(found.missing)
+  }
+  const [setting = ''] = /env: \{ TENURE_GENERATION: [^}]+\}/.exec(text) ?? []
+  const [reload = ''] = /TENURE_GENERATION=\$\(date \+%s\) pm2 reload [^`]+/.exec(text) ?? []
+  const { folder, put, lines } = newRecipeFolder({})
+  put('ecosystem.config.js', `module.exports = { apps: [{ name: 'search', script: './search.js', ${setting} }] }`)
+  const program = "require('fs').appendFileSync('generations', process.env.TENURE_GENERATION + '\\n')"
+  put('search.js', `${program}; setInterval(() => {}, 1e9)`)
+  const run = (command: string) => {
+    const path = `${join(found.path, 'node_modules/.bin')}:${process.env['PATH']}`
+    const env = { ...process.env, PATH: path, PM2_HOME: join(folder, 'pm2') }
+    const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8' })
+    expect(status, stderr).toBe(0)
+  }
+  onTestFinished(() => run('pm2 kill'))
+  run('TENURE_GENERATION=41 pm2 start ecosystem.config.js')
+  await vi.waitUntil(() => lines('generations').includes('41'), waitOptions)
+  const startedSeconds = Math.floor(Date.now() / 1e3)
+  run(reload)
+  const newest = await vi.waitUntil(() => Number(lines('generations')[1]), waitOptions)
+  expect(newest).toBeGreaterThanOrEqual(startedSeconds)
 })
 
 test(
