@@ -7,9 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 
 /** @type {import('./fleet.ts').CandidateOptions} */
-const { identity, election, place, guardPath, logPath, originNs, library, dawdleMs, timings } = JSON.parse(
-  process.argv[2] ?? '',
-)
+const options = JSON.parse(process.argv[2] ?? '')
+const { identity, election, place, guardPath, logPath, originNs, library, dawdleMs, timings } = options
 
 /**
  * @param {string} name
@@ -94,7 +93,10 @@ let leadership
 let signal
 let stopping = false
 
-const elector = new Elector({ store: faultyStore, election, identity, ...timings, observer: { onEvent } })
+/** The guard opens the store itself, because it cannot know which store is behind the faults. */
+const releaseOnCrash = options.releaseOnCrash && place.store === 'url' ? { storeUrl: place.url } : false
+const observer = { onEvent }
+const elector = new Elector({ store: faultyStore, election, identity, ...timings, releaseOnCrash, observer })
 
 /** @param {import('tenure').ElectionEvent} event */
 function onEvent(event) {

@@ -46,6 +46,8 @@ export interface CandidateOptions {
   readonly originNs: string
   readonly dawdleMs: number
   readonly timings: Timings
+  /** Whether a guard process releases the lease as soon as the process has crashed. */
+  readonly releaseOnCrash: boolean
   /** A folder with another build of the library. Default: the build of this repository. */
   readonly library?: string | undefined
 }
@@ -64,6 +66,8 @@ export interface FleetOptions {
   readonly isFenced?: boolean
   /** How long a process may take to end after it was told to stop. */
   readonly exitWithinMs?: number
+  /** Which processes have a guard that releases their lease as soon as they have crashed. Default: none. */
+  readonly releaseOnCrash?: (identity: string) => boolean
   /** Returns additional environment variables for each process. */
   readonly env?: (identity: string) => Record<string, string>
 }
@@ -233,6 +237,7 @@ export class Member {
       originNs: String(this.#fleet.originNs),
       dawdleMs: options.dawdleMs ?? 5,
       timings: options.timings,
+      releaseOnCrash: options.releaseOnCrash?.(this.identity) ?? false,
       library: options.library,
     }
     const child = fork(fileURLToPath(new URL('./candidate.mjs', import.meta.url)), [JSON.stringify(candidate)], {

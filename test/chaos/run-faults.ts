@@ -45,6 +45,8 @@ export interface FaultRunOptions {
   /** Error codes that are allowed in addition to the usual ones. */
   readonly expectedErrors?: readonly string[]
   readonly env?: (identity: string) => Record<string, string>
+  /** Which processes have a guard that releases their lease as soon as they have crashed. Default: none. */
+  readonly releaseOnCrash?: (identity: string) => boolean
 }
 
 // The deadline is as late as the rules allow, so that a belief that lasts slightly too long is detected.
@@ -141,7 +143,8 @@ export async function runFaults(server: StoreServer, options: FaultRunOptions): 
 }
 
 /** Gives each process its own proxied network to the server. */
-async function openScene(server: StoreServer, { election, size = 4, env }: FaultRunOptions) {
+async function openScene(server: StoreServer, options: FaultRunOptions) {
+  const { election, size = 4, env, releaseOnCrash } = options
   const proxies = new Map<string, Proxy>()
   const networkOf = ({ identity }: Pick<Member, 'identity'>) => {
     const proxy = proxies.get(identity)
@@ -155,6 +158,7 @@ async function openScene(server: StoreServer, { election, size = 4, env }: Fault
     dawdleMs: 2 * leaseDurationMs,
     place: (identity) => ({ store: 'url', url: server.urlAt(networkOf({ identity }).port) }),
     ...(env && { env }),
+    ...(releaseOnCrash && { releaseOnCrash }),
   })
   onTestFinished(async ({ task }) => {
     await fleet.close({ keepFolder: task.result?.state === 'fail' })
