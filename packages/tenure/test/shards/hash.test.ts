@@ -1,21 +1,18 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shardHashName, shardOf } from '../../src/shards/hash.ts'
 
-test('the hash maps each key of the test vectors to its shard', () => {
-  expect(shardHashName).toBe('fnv1a32-fmix')
-  // The key, and its shard of 256, 512, and 100. An implementation in another language computed these.
-  const vectors: readonly (readonly [string, number, number, number])[] = [
-    ['', 11, 11, 23],
-    ['a', 179, 435, 15],
-    ['chat-42', 66, 66, 22],
-    ['tenant/0001', 152, 408, 52],
-    ['Zürich', 151, 407, 31],
-    ['日本', 31, 287, 35],
-    ['😀', 10, 10, 42],
-  ]
-  for (const [key, ...shards] of vectors) {
+const guide = readFileSync(join(import.meta.dirname, '../../../../docs/guide/shards.md'), 'utf8')
+
+test('the hash maps each key of the test vectors in docs/guide/shards.md to its shard', () => {
+  expect(guide).toContain(`\`${shardHashName}\``)
+  // An implementation in another language computed these.
+  const rows = [...guide.matchAll(/^\| `(.+)` \| (\d+) \| (\d+) \| (\d+) \|$/gm)]
+  expect(rows).toHaveLength(6)
+  for (const [, key = '', ...shards] of [...rows, ['', '', '11', '11', '23']]) {
     expect(
-      [256, 512, 100].map((count) => shardOf(key, count)),
+      [256, 512, 100].map((count) => String(shardOf(key, count))),
       key,
     ).toEqual(shards)
   }

@@ -1,6 +1,12 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
-import { createShards, NotOwnerError, type AssignmentReport, type HoldContext } from '../../src/shards/index.ts'
+import {
+  createShards,
+  NotOwnerError,
+  type AssignmentReport,
+  type HoldContext,
+  type ShardChange,
+} from '../../src/shards/index.ts'
 import { follow } from '../promise-outcome.ts'
 import { leaseMs, ShardFleet, takeoverMs, type ShardProcess } from './shard-fleet.ts'
 
@@ -186,14 +192,20 @@ test('named shards are found by their names, and other keys are refused', async 
 test('changes yields what this process gains and loses, and ends when it stops', async () => {
   const fleet = new ShardFleet('memory', 1)
   const ada = fleet.join('ada')
-  const seen: string[] = []
+  const seen: ShardChange[] = []
   const reading = (async () => {
-    for await (const change of ada.shards.changes()) seen.push(change.type)
+    for await (const change of ada.shards.changes()) seen.push(change)
   })()
   await fleet.until(() => fleet.isSettled(), 4 * leaseMs)
+  const token = ada.shards.owns('any key')?.token
   await fleet.leave(ada)
   await reading
-  expect(seen.filter((type) => type !== 'members')).toEqual(['gained', 'revoked', 'lost'])
+  const shard = { shard: 0, name: undefined, token }
+  expect(seen.filter(({ type }) => type !== 'members')).toEqual([
+    { type: 'gained', ...shard },
+    { type: 'revoked', ...shard, settleWithinMs: 30_000 },
+    { type: 'lost', ...shard, reason: 'handed-over' },
+  ])
 })
 
 test('a shard that was revoked is reported as lost when its process loses its seat before the work has settled', async () => {
