@@ -102,6 +102,6 @@ test('docs/explanation/shards.md has the figures of docs/explanation/exploration
   const statesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, states]) => states)
   const section = read('exploration.md').split('## Groups of shards')[1] ?? ''
   const explored = statesIn(section, /\| ([\d,]+) states,/g)
-  expect(explored).toHaveLength(6)
+  expect(explored).toHaveLength(7)
   expect(statesIn(read('shards.md'), /\| ([\d,]{5,}) +\|$/gm)).toEqual(explored)
 })
