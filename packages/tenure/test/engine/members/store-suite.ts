@@ -1,6 +1,7 @@
 /** The presence of members on a real store, in real time. */
 import { test, type TestContext } from 'vitest'
 import { Elector, members, type ElectorOptions, type LeaseStore } from '../../../src/index.ts'
+import { cuttable } from '../../cuttable-store.ts'
 
 /** Long enough that a busy machine does not cost a member its seat. */
 const leaseDurationMs = 4_000
@@ -103,25 +104,4 @@ export function presenceSuite(
     const seats = started.map(({ elector }) => elector.explain().seat)
     expect(seats.toSorted()).toEqual([0, 1, 2, 3, 4])
   })
-}
-
-/** A connection that can be cut, as a partition does: no call is answered until its signal aborts. */
-function cuttable(store: LeaseStore, line: { readonly isCut: boolean }): LeaseStore {
-  const send = async <T>(signal: AbortSignal, transmit: () => Promise<T>): Promise<T> => {
-    if (line.isCut) {
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-    }
-    return transmit()
-  }
-  const { look } = store
-  return {
-    expiry: store.expiry,
-    terms: store.terms,
-    ...(store.readsFirst !== undefined && { readsFirst: store.readsFirst }),
-    read: (election, call) => send(call.signal, () => store.read(election, call)),
-    acquire: (claim, call) => send(call.signal, () => store.acquire(claim, call)),
-    renew: (claim, call) => send(call.signal, () => store.renew(claim, call)),
-    release: (claim, call) => send(call.signal, () => store.release(claim, call)),
-    ...(look && { look: (election, call) => send(call.signal, () => look.call(store, election, call)) }),
-  }
 }
