@@ -1,11 +1,13 @@
 /** Groups of shards on a real store, in real time. The fault runs with processes are in test/chaos. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'vitest'
 import type { LeaseStore } from '../../src/index.ts'
-import { createShards } from '../../src/shards/index.ts'
+import { createShards, type Shards } from '../../src/shards/index.ts'
 import { cuttable } from '../cuttable-store.ts'
 
-const count = 12
 const patience = { timeout: 90_000, interval: 50 }
+/** How long work takes to settle. It is longer than a coordinator waits between two changes. */
+const settleMs = 1_500
 
 let groups = 0
 
@@ -19,9 +21,58 @@ interface ShardSuiteOptions {
   readonly leaseDurationMs?: number
 }
 
+interface Process {
+  readonly identity: string
+  readonly shards: Shards
+  /** The shards whose work has not settled. */
+  readonly working: ReadonlySet<number>
+  readonly line: { isCut: boolean }
+}
+
 interface Owner {
   readonly identity: string
   readonly token: number
+}
+
+/** A group of twelve shards, whose processes all run in this one. So their answers are from one moment. */
+class Group {
+  readonly name = `shards-${++groups}`
+  readonly processes: Process[] = []
+  /** The newest owner of each shard that was seen. */
+  readonly owners = new Map<number, Owner>()
+  readonly violations = new Set<string>()
+
+  /** Notes who owns each shard now, and checks S1 and S2. */
+  look(): ReadonlyMap<number, Owner> {
+    const now = new Map<number, Owner>()
+    for (const { identity, shards } of this.processes) {
+      for (const { shard, token } of shards.status().owned) {
+        const [other, last] = [now.get(shard), this.owners.get(shard)]
+        if (other) this.violations.add(`S1: ${other.identity} and ${identity} own shard ${shard}`)
+        const isNew = last?.identity !== identity || last.token !== token
+        if (last && isNew && token <= last.token) this.violations.add(`S2: shard ${shard} has token ${token} again`)
+        now.set(shard, { identity, token })
+        this.owners.set(shard, { identity, token })
+      }
+    }
+    // While a process holds its seat, its work keeps a shard from others.
+    for (const { identity, shards, working } of this.processes) {
+      if (shards.status().seat === undefined) continue
+      for (const shard of working) {
+        const owner = now.get(shard)?.identity ?? identity
+        if (owner !== identity)
+          this.violations.add(`S1: ${owner} owns shard ${shard}, on which ${identity} still works`)
+      }
+    }
+    return now
+  }
+
+  /** Returns how many shards each process owns, in the order in which they have joined. */
+  loads(): string {
+    const now = [...this.look().values()]
+    const loadOf = (identity: string) => now.filter((owner) => owner.identity === identity).length
+    return this.processes.map(({ identity }) => `${identity}: ${loadOf(identity)}`).join(', ')
+  }
 }
 
 /** Tests of one store. `open` opens one more handle to the same data. */
@@ -31,104 +82,81 @@ export function shardSuite(
   { openFor = open, removeRecord, leaseDurationMs = 5_000 }: ShardSuiteOptions = {},
 ): void {
   const scene = ({ expect, onTestFinished }: TestContext) => {
-    const group = `shards-${++groups}`
-    const processes = new Map<string, { isCut: boolean; shards: ReturnType<typeof createShards> }>()
-    /** The newest owner of each shard that was seen. */
-    const owners = new Map<number, Owner>()
-    const violations: string[] = []
-    // All processes of this group run in this one, so their answers are from one moment.
-    const look = () => {
-      const now = new Map<number, Owner>()
-      for (const [identity, { shards }] of processes) {
-        for (const { shard, token } of shards.status().owned) {
-          const [other, last] = [now.get(shard), owners.get(shard)]
-          if (other) violations.push(`S1: ${other.identity} and ${identity} own shard ${shard}`)
-          const isNew = last?.identity !== identity || last.token !== token
-          if (last && isNew && token <= last.token)
-            violations.push(`S2: token ${token} of shard ${shard} after ${last.token}`)
-          now.set(shard, { identity, token })
-          owners.set(shard, { identity, token })
-        }
-      }
-      return now
-    }
-    const sampling = setInterval(look, 10)
+    const group = new Group()
+    const sampling = setInterval(() => group.look(), 10)
     onTestFinished(() => clearInterval(sampling))
-    const join = async (identity: string) => {
+    const join = async (identity: string): Promise<Process> => {
       const handle = await openFor(identity)
       const line = { isCut: false }
+      const working = new Set<number>()
       const shards = createShards({
         store: cuttable(handle, line),
-        group,
-        shards: count,
+        group: group.name,
+        shards: 12,
         identity,
         leaseDurationMs,
         drainTimeoutMs: 10_000,
         log: false,
-        work: ({ signal }) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+        async work({ shard, signal }) {
+          working.add(shard)
+          if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+          await delay(settleMs)
+          working.delete(shard)
+        },
       })
-      const process = Object.assign(line, { shards })
-      processes.set(identity, process)
+      const process: Process = { identity, shards, working, line }
+      group.processes.push(process)
       onTestFinished(async () => {
-        process.isCut = false
+        line.isCut = false
         await shards.stop()
         await handle.close?.()
       })
       void shards.start().catch(() => undefined)
       return process
     }
-    const loads = () => {
-      const now = [...look().values()]
-      return [...processes.keys()].map((identity) => now.filter((owner) => owner.identity === identity).length)
-    }
-    const settle = (...expected: readonly number[]) => expect.poll(loads, patience).toEqual(expected)
-    return { group, join, settle, owners, violations }
+    const settle = (loads: string) => expect.poll(() => group.loads(), patience).toBe(loads)
+    return { group, join, settle }
   }
+  const timeout = 300_000
 
-  test.concurrent(
-    `processes on ${name} share shards, hand them over, and take over those of a process that is cut off`,
-    {
-      timeout: 300_000,
-    },
-    async (context) => {
-      const { expect } = context
-      const { join, settle, owners, violations } = scene(context)
-      const ada = await join('a')
-      const bob = await join('b')
-      await settle(6, 6)
-      const before = new Map(owners)
-      await ada.shards.stop()
-      await settle(0, 12)
-      for (const [shard, { identity, token }] of before) {
-        // A shard that did not move keeps its token.
-        if (identity === 'a') expect(owners.get(shard)?.token).toBeGreaterThan(token)
-        else expect(owners.get(shard)).toEqual({ identity, token })
-      }
-      await join('c')
-      await settle(0, 6, 6)
-      bob.isCut = true
-      await settle(0, 0, 12)
-      expect(violations).toEqual([])
-    },
-  )
+  const handsOver = `processes on ${name} share shards, hand them over, and take over those of a process that is cut off`
+  test.concurrent(handsOver, { timeout }, async (context) => {
+    const { expect } = context
+    const { group, join, settle } = scene(context)
+    const both = [await join('a'), await join('b')]
+    await settle('a: 6, b: 6')
+    const before = new Map(group.owners)
+    // A coordinator learns of its own changes at once, so the other one leaves.
+    const isCoordinator = ({ shards }: Process) => shards.status().isCoordinator
+    const leaver = both.find((one) => !isCoordinator(one)) ?? expect.unreachable('both coordinate')
+    const rest = both.find((one) => one !== leaver) ?? expect.unreachable('nobody is left')
+    const loads = (load: number) => both.map((one) => `${one.identity}: ${one === rest ? load : 0}`).join(', ')
+    await leaver.shards.stop()
+    await settle(loads(12))
+    for (const [shard, { identity, token }] of before) {
+      // A shard that did not move keeps its token.
+      if (identity === leaver.identity) expect(group.owners.get(shard)?.token).toBeGreaterThan(token)
+      else expect(group.owners.get(shard)).toEqual({ identity, token })
+    }
+    await join('c')
+    await settle(`${loads(6)}, c: 6`)
+    rest.line.isCut = true
+    await settle(`${loads(0)}, c: 12`)
+    expect([...group.violations]).toEqual([])
+  })
 
-  test.skipIf(removeRecord === undefined).concurrent(
-    `processes on ${name} own all shards again, with higher tokens, after the assignment was deleted`,
-    {
-      timeout: 300_000,
-    },
-    async (context) => {
-      const { expect } = context
-      const { group, join, settle, owners, violations } = scene(context)
-      await join('a')
-      await join('b')
-      await settle(6, 6)
-      const before = new Map(owners)
-      await removeRecord?.(group)
-      const isHigher = () => [...owners].every(([shard, { token }]) => token > (before.get(shard)?.token ?? NaN))
-      await expect.poll(isHigher, patience).toBe(true)
-      await settle(6, 6)
-      expect(violations).toEqual([])
-    },
-  )
+  const recovers = `processes on ${name} own all shards again, with higher tokens, after the assignment was deleted`
+  test.skipIf(removeRecord === undefined).concurrent(recovers, { timeout }, async (context) => {
+    const { expect } = context
+    const { group, join, settle } = scene(context)
+    await join('a')
+    await join('b')
+    await settle('a: 6, b: 6')
+    const before = new Map(group.owners)
+    await removeRecord?.(group.name)
+    const isHigher = () => [...group.owners].every(([shard, { token }]) => token > (before.get(shard)?.token ?? NaN))
+    await expect.poll(isHigher, patience).toBe(true)
+    await settle('a: 6, b: 6')
+    expect([...group.violations]).toEqual([])
+  })
 }
