@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { linesOf, run, temporaryFolder, tenure } from '../../packages/cli/test/tenure.ts'
 import { leaseNameOf } from '../../packages/tenure/src/kubernetes/codec/lease-name.ts'
 import { presenceSuite } from '../../packages/tenure/test/engine/members/store-suite.ts'
+import { shardSuite } from '../../packages/tenure/test/shards/store-suite.ts'
 import { kubeConfigOf } from '../kubernetes/kube-config.ts'
 import { startTwoClusters, type TestCluster, type TwoClusters } from './two-clusters.ts'
 import { clusterPrograms } from '../servers/cluster.ts'
@@ -193,13 +194,21 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
     })
   })
 
-  describe('members of both clusters', () => {
+  describe('members and shards of both clusters', () => {
     /** The processes of every other letter run in the west. */
     const clusterOf = (name: string) => (['b', 'd'].includes(name) ? 'west' : 'east')
     presenceSuite('two clusters', () => site('east').open(), {
       openFor: (name) => site(clusterOf(name)).open(),
       shownAs: (name) => (clusterOf(name) === 'west' ? `west/${name}` : name),
       longLeaseMs: leaseDurationMs,
+    })
+    shardSuite('two clusters', () => site('east').open(), {
+      openFor: (name) => site(clusterOf(name)).open(),
+      leaseDurationMs,
+      async removeRecord(group) {
+        const { global, namespace } = clusters ?? expect.unreachable()
+        await removeKeys(global, `tenure/${encodeURIComponent(`${namespace}/${leaseNameOf(group)}`)}/record`)
+      },
     })
   })
 
