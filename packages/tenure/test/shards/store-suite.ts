@@ -5,7 +5,7 @@ import type { LeaseStore } from '../../src/index.ts'
 import { createShards, type Shards } from '../../src/shards/index.ts'
 import { cuttable } from '../cuttable-store.ts'
 
-const patience = { timeout: 90_000, interval: 50 }
+const patience = { timeout: 150_000, interval: 50 }
 /** How long work takes to settle. It is longer than a coordinator waits between two changes. */
 const settleMs = 1_500
 
@@ -17,7 +17,7 @@ interface ShardSuiteOptions {
   readonly openFor?: (identity: string) => LeaseStore | Promise<LeaseStore>
   /** Deletes the record of a group, with the assignment. Undefined if the store does not allow it. */
   removeRecord?(group: string): Promise<unknown>
-  /** Long enough that a busy machine does not cost a process its seat. Default: 5 s. */
+  /** Long enough that a busy machine does not cost a process its seat. Default: 8 s. */
   readonly leaseDurationMs?: number
 }
 
@@ -79,11 +79,11 @@ class Group {
 export function shardSuite(
   name: string,
   open: () => LeaseStore | Promise<LeaseStore>,
-  { openFor = open, removeRecord, leaseDurationMs = 5_000 }: ShardSuiteOptions = {},
+  { openFor = open, removeRecord, leaseDurationMs = 8_000 }: ShardSuiteOptions = {},
 ): void {
   const scene = ({ expect, onTestFinished }: TestContext) => {
     const group = new Group()
-    const sampling = setInterval(() => group.look(), 10)
+    const sampling = setInterval(() => group.look(), 20)
     onTestFinished(() => clearInterval(sampling))
     const join = async (identity: string): Promise<Process> => {
       const handle = await openFor(identity)
@@ -117,7 +117,7 @@ export function shardSuite(
     const settle = (loads: string) => expect.poll(() => group.loads(), patience).toBe(loads)
     return { group, join, settle }
   }
-  const timeout = 300_000
+  const timeout = 500_000
 
   const handsOver = `processes on ${name} share shards, hand them over, and take over those of a process that is cut off`
   test.concurrent(handsOver, { timeout }, async (context) => {
