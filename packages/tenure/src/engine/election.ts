@@ -314,7 +314,7 @@ function stayOut(s: MutableState, effects: Effects, untilMs: number): void {
 }
 
 function ineligible({ settings }: MutableState): TenureError {
-  const text = `This process is not eligible to lead "${settings.election}", and this elector does not wait until it is.`
+  const text = `This process is not eligible to lead "${settings.election}", and the time to wait for that is over.`
   return new TenureError('BUSY', text, { retryable: true })
 }
 
