@@ -205,7 +205,11 @@ describe('what tenure run rejects with exit code 2 before it starts anything', (
     ],
     ['an invalid election name', ['a\nb', '--store', url, '--', 'true'], /ELECTION must be/],
     ['contradictory rules', ['jobs', '--store', url, '--once', '--restart', 'always', '--', 'true'], /--once exits/],
-    ['a wait without a limit on runs', ['jobs', '--store', url, '--no-wait', '--', 'true'], /--no-wait requires --once/],
+    [
+      'a wait without a limit on runs',
+      ['jobs', '--store', url, '--no-wait', '--', 'true'],
+      /--no-wait requires --once/,
+    ],
     [
       'a wait for a command that is retried',
       ['jobs', '--store', url, '--once', '--wait', '1s', '--restart', 'on-failure', '--', 'true'],

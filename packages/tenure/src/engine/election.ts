@@ -314,7 +314,7 @@ function stayOut(s: MutableState, effects: Effects, untilMs: number): void {
 }
 
 function ineligible({ settings }: MutableState): TenureError {
-  const text = `This process is not eligible to lead "${settings.election}", and the time to wait for that is over.`
+  const text = `This process is not eligible to lead "${settings.election}", and the time to wait for that has passed.`
   return new TenureError('BUSY', text, { retryable: true })
 }
 
@@ -692,7 +692,7 @@ function schedule(s: MutableState, effects: Effects, watched: boolean): void {
       : s.nowMs + withJitter(effects, retryIntervalMs)
     s.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))
   }
-  // When its time is over, ask whether the leader is still alive.
+  // When that time has passed, ask whether the leader is still alive.
   if (!givesUpIfBusy(s)) s.tryAtMs = Math.min(s.tryAtMs, givesUpFromMs(s))
 }
 

@@ -65,7 +65,7 @@ export const busy: Checks = {
     equal(second.value, 2)
   },
 
-  async 'an elector with waitMs asks the store when its time is over, and not more often before that'(library) {
+  async 'an elector with waitMs asks the store when waitMs has passed, and not more often before that'(library) {
     const { clock, store, attempt, stop } = await observed(library)
     const called = attempt(store, clock, 7_000)
     await clock.advance(6_900)

@@ -119,13 +119,13 @@ export const electorMutations: readonly ElectorMutation[] = [
     file: 'engine/election.ts',
     find: "settings.until === 'busy' ? contendsSinceMs + settings.waitMs : Infinity",
     replace: "settings.until === 'busy' ? contendsSinceMs : Infinity",
-    caughtBy: 'an elector with waitMs asks the store when its time is over, and not more often before that',
+    caughtBy: 'an elector with waitMs asks the store when waitMs has passed, and not more often before that',
   },
   {
-    name: 'an elector with waitMs does not ask the store when its time is over',
+    name: 'an elector with waitMs does not ask the store when waitMs has passed',
     file: 'engine/election.ts',
     find: '  if (!givesUpIfBusy(s)) s.tryAtMs = Math.min(s.tryAtMs, givesUpFromMs(s))\n',
     replace: '',
-    caughtBy: 'an elector with waitMs asks the store when its time is over, and not more often before that',
+    caughtBy: 'an elector with waitMs asks the store when waitMs has passed, and not more often before that',
   },
 ]
