@@ -20,7 +20,7 @@ export async function loadMulticluster(command: string): Promise<typeof import('
   return import('@tenure/multicluster')
 }
 
-/** Says what to install if the package is missing or has another version than the command, which it must equal. */
+/** Says what to install if the package is missing or has a different version from the command. Both versions must be equal. */
 function check(name: '@tenure/service' | '@tenure/multicluster', command: string): void {
   const version = versionOf()
   const found = installedVersion(name)
