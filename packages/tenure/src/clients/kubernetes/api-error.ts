@@ -22,8 +22,8 @@ export class ApiError extends TenureError {
 }
 
 /**
- * Whether an error is an {@link ApiError}, even of another copy of the library. A client may come from a different copy
- * from the code that uses it, for example in a global installation.
+ * Whether an error is an {@link ApiError}, even of another copy of the library. In a global installation, the command and
+ * the controller may have their own copies, and the command passes a client to the controller.
  */
 export function isApiError(error: unknown): error is ApiError {
   return isTenureError(error) && typeof Reflect.get(error, 'status') === 'number'
