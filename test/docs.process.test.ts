@@ -32,7 +32,6 @@ declare const redis: {
   eval(script: string, keys: number, ...rest: (string | number)[]): Promise<unknown>
 }
 declare const storage: import('tenure').TtlStorage<string, string>
-declare const prisma: { $queryRawUnsafe<T = unknown>(query: string, ...values: unknown[]): Promise<T> }
 `
 
 const run = promisify(execFile)
