@@ -8,13 +8,13 @@ elector.start()
 
 const running = new Map()
 cron.setRunCoordinator({
-  async shouldRun(key) {
+  async shouldRun(/** @type {string} */ key) {
     if (!elector.isLeader()) return false
     const leadership = await elector.waitForLeadership()
     leadership.waitUntil(new Promise((resolve) => running.set(key, resolve)))
     return true
   },
-  onComplete(key) {
+  onComplete(/** @type {string} */ key) {
     running.get(key)?.()
     running.delete(key)
   },
