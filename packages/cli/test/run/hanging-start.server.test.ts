@@ -4,7 +4,7 @@ import { startProxy } from '../../../../test/servers/proxy.ts'
 import { programs } from '../../../../test/servers/programs.ts'
 import { describeWithPrograms, describeWithRight } from '../../../../test/servers/suite.ts'
 import { faultyStart, type FaultyStart } from './faulty-start.ts'
-import { expectNoOverlap, runs, scene, signal, stopBetweenRenewals, type Scene, type Wrapper } from './scene.ts'
+import { expectNoOverlap, runs, scene, signal, stopWithoutLock, type Scene, type Wrapper } from './scene.ts'
 import { serve, temporaryFolder } from '../tenure.ts'
 
 interface Hanging {
@@ -93,7 +93,7 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
   test('a start that hangs past its lease is killed as soon as it continues, even while tenure is stopped', async () => {
     const { on, start, first, pid } = await hanging(['--ttl', '1500ms'])
     const supervisor = first.supervisor()
-    await stopBetweenRenewals(on, first)
+    await stopWithoutLock(on, first)
     const second = on.work(['--ttl', '1500ms', '--identity', 'second'])
     await vi.waitUntil(() => second.output.error.includes('in term 2'), { timeout: 20_000 })
     start.unset('hang')

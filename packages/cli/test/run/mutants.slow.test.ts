@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { buildMutant, type Mutation } from '../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../test/mutants/passes-check.ts'
 import { startProxy } from '../../../../test/servers/proxy.ts'
-import { overlaps, scene, signal, stopBetweenRenewals, type Scene } from './scene.ts'
+import { overlaps, scene, signal, stopWithoutLock, type Scene } from './scene.ts'
 import { slowStartChecks, startChecks } from './start-checks.ts'
 import { program, serve, temporaryFolder } from '../tenure.ts'
 
@@ -16,7 +16,7 @@ const lease = ['--ttl', '3s']
 const scenarios = {
   async 'tenure is stopped for longer than its lease'(command: string) {
     const { on, first } = await two(command, { worker: ['--stubborn'] })
-    await stopBetweenRenewals(on, first)
+    await stopWithoutLock(on, first)
     await secondWorks(on)
     return on
   },

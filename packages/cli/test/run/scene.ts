@@ -1,8 +1,9 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
+import { loadKernelLocks } from '@tenure/internal/kernel-locks'
 import { program, temporaryFolder } from '../tenure.ts'
 
 const worker = join(import.meta.dirname, 'logging-command.mjs')
@@ -159,17 +160,38 @@ export function runs(pid: number): boolean {
 }
 
 /**
- * Stops a wrapper right after a renewal. During a renewal, it could hold the lock of the file store, and nobody could
- * lead while it is stopped.
+ * Stops a wrapper while it holds no lock of the file store. A stopped process keeps its locks, so nobody else could lead
+ * until it continues.
  */
-export async function stopBetweenRenewals({ folder }: Scene, { child }: Wrapper): Promise<void> {
-  const record = join(folder, 'leases/jobs.json')
-  if (existsSync(record)) {
-    const before = readFileSync(record, 'utf8')
-    await vi.waitUntil(() => readFileSync(record, 'utf8') !== before, { timeout: 20_000, interval: 10 })
-    await new Promise((resolve) => setTimeout(resolve, 200))
+export async function stopWithoutLock({ folder }: Scene, { child }: Wrapper): Promise<void> {
+  const leases = join(folder, 'leases')
+  const locks = await loadKernelLocks()
+  const isFree = (name: string) => {
+    const file = openSync(join(leases, name), 'r+')
+    try {
+      if (!locks.tryLock(file)) return false
+      locks.unlock(file)
+      return true
+    } finally {
+      closeSync(file)
+    }
   }
-  child.kill('SIGSTOP')
+  const areFree = async () => {
+    const held = new Set(existsSync(leases) ? readdirSync(leases).filter((name) => name.endsWith('.lock')) : [])
+    const seeAllFree = () => {
+      for (const name of held) if (isFree(name)) held.delete(name)
+      return held.size === 0
+    }
+    // Another process holds a lock only for milliseconds.
+    return vi.waitUntil(seeAllFree, { timeout: 1_000, interval: 5 }).catch(() => false)
+  }
+  for (;;) {
+    child.kill('SIGSTOP')
+    await vi.waitUntil(() => stateOf(child.pid ?? 0) === 'T', { timeout: 10_000, interval: 5 })
+    if (await areFree()) return
+    child.kill('SIGCONT')
+    await vi.waitUntil(() => stateOf(child.pid ?? 0) !== 'T', { timeout: 10_000, interval: 5 })
+  }
 }
 
 /** Returns the terms that started work before the previous term had ended, and by how many milliseconds. */

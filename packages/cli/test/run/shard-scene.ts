@@ -1,5 +1,5 @@
 import { expect, onTestFinished, vi } from 'vitest'
-import { overlaps, runs, scene, signal, type Line, type Scene, type Wrapper } from './scene.ts'
+import { overlaps, runs, scene, signal, stopWithoutLock, type Line, type Scene, type Wrapper } from './scene.ts'
 
 const group = 'imports'
 /** Processes that a test starts share the machine with everything else that runs there. */
@@ -106,12 +106,11 @@ export const shardScenarios = {
     const first = fleet.join('first', { ...options, worker: ['--stubborn'] })
     const second = fleet.join('second', { ...options, worker: ['--stubborn'] })
     await fleet.settled('first', 'second')
-    // A process that is stopped while it holds the lock of the file store blocks the others, so look for a quiet moment.
     const isCoordinator = first.output.error.includes('coordinates')
     const [stopped, name, other] = isCoordinator ? [second, 'second', 'first'] : [first, 'first', 'second']
     expect([...fleet.newest().values()].some(({ identity }) => identity === name)).toBe(true)
-    stopped.child.kill('SIGSTOP')
     onTestFinished(() => void stopped.child.kill('SIGCONT'))
+    await stopWithoutLock(fleet.on, stopped)
     await fleet.settled(other)
     await worked(fleet)
     stopped.child.kill('SIGCONT')

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { expectNoOverlap, runs, scene, signal, stopBetweenRenewals, type Scene, type Wrapper } from './scene.ts'
+import { expectNoOverlap, runs, scene, signal, stopWithoutLock, type Scene, type Wrapper } from './scene.ts'
 import { serve, temporaryFolder } from '../tenure.ts'
 
 const ttlMs = 4_000
@@ -62,7 +62,7 @@ describe.each(['file', 'service'] as const)('on a %s store', (kind) => {
     async (_, worker) => {
       const both = await two(kind, worker)
       if (worker.length > 1) await forked(both.on)
-      await stopBetweenRenewals(both.on, both.first)
+      await stopWithoutLock(both.on, both.first)
       await expectTakeOver(both)
       both.first.child.kill('SIGCONT')
       // The first wrapper continues as a standby.
