@@ -91,6 +91,10 @@ test('the example of jobs once per fleet runs', async () => {
   ])
 })
 
+test('the withLock code runs in one term, and a second lock is refused during that time', async () => {
+  expect(await api.lockBlock()).toEqual(['term 1', 'LOCK_TIMEOUT'])
+})
+
 test('the observer example runs and lists the elections', async () => {
   const said = await api.observeBlock()
   expect(said.at(0)).toBe('state')

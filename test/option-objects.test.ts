@@ -16,6 +16,7 @@ import {
   observe,
   resolveTimings,
   ttlStore,
+  withLock,
 } from 'tenure'
 import { storeConformance } from '@tenure/testing/conformance'
 import { createFence, httpFence, postgresFence, redisFence } from 'tenure/fencing'
@@ -118,6 +119,7 @@ const calls: Readonly<Record<string, Call>> = {
     near: ['too', 'to'],
   },
   'tenure: observe': { with: (options) => observe(store, 'e', options), near: ['pollInterval', 'pollIntervalMs'] },
+  'tenure: withLock': { with: (options) => withLock(store, 'e', () => undefined, options), near: ['wait', 'waitMs'] },
   'tenure: members': { with: (options) => members(store, 'e', options), near: ['observe', 'observeMs'] },
   'tenure: LeaseStore.list': {
     with: (options) => store.list?.(options, { signal: AbortSignal.timeout(1_000) }),
@@ -478,7 +480,7 @@ describe('a value that is not an options object', () => {
 
   test('the error explains what to pass when start() is called with a bare AbortSignal', async () => {
     const { message } = await refusal(() => newElector().start(new AbortController().signal as never))
-    expect(message).toBe('Option "options" is an AbortSignal, but it must be an object: { signal, until }.')
+    expect(message).toBe('Option "options" is an AbortSignal, but it must be an object: { signal, until, waitMs }.')
   })
 })
 

@@ -46,8 +46,8 @@ const published = readdirSync(join(root, 'packages')).filter((name) => manifestO
 test('packages of this project depend on each other at exactly their own version', () => {
   const versions = new Map(published.map((name) => [manifestOf(name)['name'], manifestOf(name)['version']]))
   for (const name of published) {
-    const dependencies = Object.entries((manifestOf(name)['dependencies'] ?? {}) as Record<string, string>)
-    const own = dependencies.filter(([needed]) => versions.has(needed))
+    const { dependencies, peerDependencies } = manifestOf(name) as Record<string, Record<string, string>>
+    const own = Object.entries({ ...dependencies, ...peerDependencies }).filter(([needed]) => versions.has(needed))
     expect(own, name).toEqual(own.map(([needed]) => [needed, versions.get(needed)]))
   }
 })

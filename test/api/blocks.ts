@@ -14,6 +14,7 @@ import {
   Manager,
   memoryStore,
   observe,
+  withLock,
   TenureError,
   ttlStore,
   type AcquireClaim,
@@ -251,6 +252,22 @@ export async function jobsOncePerFleet(): Promise<unknown[]> {
   const status = await jobs.status()
   await jobs.close()
   return [once, again, sparse, tried, said, status.map(({ name }) => name)]
+}
+
+export async function lockBlock(): Promise<string[]> {
+  const store = memoryStore()
+  const { signal } = new AbortController()
+  const said = await withLock(
+    store,
+    'import',
+    async ({ term, signal: aborts }) => {
+      aborts satisfies AbortSignal
+      const busy = await withLock(store, 'import', () => 'twice', { waitMs: 0 }).catch((error) => error.code)
+      return [`term ${term}`, busy]
+    },
+    { waitMs: 30_000, signal },
+  )
+  return said
 }
 
 export async function observeBlock(): Promise<string[]> {

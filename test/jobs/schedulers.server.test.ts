@@ -120,6 +120,24 @@ test(
 )
 
 test(
+  'jobs-node-cron: with the coordinator, one process runs all tasks, and another takes over when it is killed',
+  unhurried,
+  async ({ skip }) => {
+    if ('missing' in found) return skip(found.missing)
+    const folder = copyOf('jobs-node-cron')
+    const all = [start(folder, ['coordinator.mjs']), start(folder, ['coordinator.mjs'])]
+    const [first = ''] = await linesOf(all, /: reports$/, 3)
+    expect(new Set(await linesOf(all, /: reports$/, 3))).toEqual(new Set([first]))
+    const leader = all.find(({ child }) => first.startsWith(`${child.pid}:`))
+    leader?.child.kill('SIGKILL')
+    await leader?.closed
+    const others = all.filter((each) => each !== leader)
+    expect(others).toHaveLength(1)
+    await linesOf(others, /: reports$/, 2)
+  },
+)
+
+test(
   'jobs-nestjs: one process executes each run, although @Cron starts it in every process, and all processes exit cleanly',
   unhurried,
   async ({ skip }) => {

@@ -3,6 +3,7 @@ import type { Declaration } from '../shared/arguments/declare.ts'
 import { unavailable, usageError } from '../shared/arguments/errors.ts'
 import { setting, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { pathOf } from '../shared/arguments/values.ts'
+import { loadServiceTools } from '../shared/optional-packages.ts'
 import { print } from '../shared/output.ts'
 
 export const backupSettings = {
@@ -28,7 +29,7 @@ export const backupCommand: Declaration = {
 async function backup(flags: Sources['flags']): Promise<void> {
   const { data = defaultData, to } = settingsFrom(backupSettings, flags)
   if (to === undefined) throw usageError(['--to is missing. Name the directory for the backup.'])
-  const { backupData } = await import('@tenure/service/internal')
+  const { backupData } = await loadServiceTools('tenure backup')
   await backupData({ data, to }).catch((error: unknown) => {
     throw unavailable(error)
   })

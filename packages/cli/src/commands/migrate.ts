@@ -2,6 +2,7 @@ import type { Declaration } from '../shared/arguments/declare.ts'
 import { unavailable, usageError } from '../shared/arguments/errors.ts'
 import { setting, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { textOf } from '../shared/arguments/values.ts'
+import { loadServiceTools } from '../shared/optional-packages.ts'
 import { print } from '../shared/output.ts'
 
 export const migrateSettings = {
@@ -30,7 +31,7 @@ export const migrateCommand: Declaration = {
 async function migrate(flags: Sources['flags']): Promise<void> {
   const { from, to } = settingsFrom(migrateSettings, flags)
   if (from === undefined || to === undefined) throw usageError(['--from and --to are both required.'])
-  const { migrateData } = await import('@tenure/service/internal')
+  const { migrateData } = await loadServiceTools('tenure migrate')
   const { redactedUrl } = await import('tenure/stores')
   const count = await migrateData({ from, to }).catch((error: unknown) => {
     throw unavailable(error)

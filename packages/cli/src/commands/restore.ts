@@ -3,6 +3,7 @@ import type { Declaration } from '../shared/arguments/declare.ts'
 import { unavailable, usageError } from '../shared/arguments/errors.ts'
 import { setting, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { textOf } from '../shared/arguments/values.ts'
+import { loadServiceTools } from '../shared/optional-packages.ts'
 import { print } from '../shared/output.ts'
 
 export const restoreSettings = {
@@ -34,7 +35,7 @@ export const restoreCommand: Declaration = {
 async function restore(flags: Sources['flags']): Promise<void> {
   const { data, store } = settingsFrom(restoreSettings, flags)
   if (data !== undefined && store !== undefined) throw usageError(['--data and --store are mutually exclusive.'])
-  const { restoreData, restoreShared } = await import('@tenure/service/internal')
+  const { restoreData, restoreShared } = await loadServiceTools('tenure restore')
   const { redactedUrl } = await import('tenure/stores')
   const place = store === undefined ? (data ?? defaultData) : redactedUrl(store)
   const restored = store === undefined ? restoreData({ data: place }) : restoreShared({ store })

@@ -2,6 +2,7 @@ import type { Declaration } from '../shared/arguments/declare.ts'
 import { unavailable, usageError } from '../shared/arguments/errors.ts'
 import { setting, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { textOf } from '../shared/arguments/values.ts'
+import { loadServiceTools } from '../shared/optional-packages.ts'
 import { print } from '../shared/output.ts'
 
 export const rotateSettings = {
@@ -27,7 +28,7 @@ async function rotate(flags: Sources['flags']): Promise<void> {
   const { store } = settingsFrom(rotateSettings, flags)
   if (store === undefined)
     throw usageError(['--store is missing. Name the etcd or PostgreSQL that the replicas share.'])
-  const { rotateSecret } = await import('@tenure/service/internal')
+  const { rotateSecret } = await loadServiceTools('tenure rotate')
   const { redactedUrl } = await import('tenure/stores')
   await rotateSecret({ store }).catch((error: unknown) => {
     throw unavailable(error)

@@ -22,6 +22,7 @@ const help = `
 Examples:
   tenure run queue --store postgres://app@db.example.com/app -- node consumer.js
   tenure run migrate-v42 --store etcd://10.0.0.1:2379 --once -- npm run migrate
+  tenure run import --store redis://10.0.0.1:6379 --once --wait 30s -- ./import.sh
   tenure run report --store redis://10.0.0.1:6379 --every '0 3 * * *' --timezone Europe/Zurich -- ./report.sh
   tenure run --shards imports:64 --store postgres://app@db.example.com/app -- ./import.sh
 
@@ -53,6 +54,6 @@ that time.
 
 Exit codes: that of the command (128 + n if signal n ended it; 127 if it was not found, 126 if it cannot be executed),
 0 if there was nothing to do, 1 if the command cannot be supervised, 2 for invalid settings, 69 if the store cannot be
-used, 75 if leadership was lost with --once or --at-most-once-per, 124 if it ran longer than --max-runtime with one of
-these.
+used, 75 if leadership was lost with --once or --at-most-once-per, or if another machine still led after --wait, 124 if
+it ran longer than --max-runtime with one of these.
 `

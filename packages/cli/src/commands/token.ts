@@ -16,6 +16,7 @@ import {
 } from '../shared/arguments/settings.ts'
 import { json, serviceSettings } from '../shared/arguments/store-settings.ts'
 import { fileOf, pathOf, textOf } from '../shared/arguments/values.ts'
+import { loadServiceTools } from '../shared/optional-packages.ts'
 import { print, printJson, timestamp } from '../shared/output.ts'
 import { readSecretFile, writeNewFiles } from '../shared/secret-files.ts'
 import { withService } from '../shared/service.ts'
@@ -119,7 +120,7 @@ export const tokenCommands: FamilyDeclaration = {
 async function makeKey(flags: Sources['flags']): Promise<void> {
   const { out } = settingsFrom(keySettings, flags)
   if (out === undefined) throw usageError(['--out is missing. Name the file for the private key.'])
-  const { createTokenKey } = await import('@tenure/service/internal')
+  const { createTokenKey } = await loadServiceTools('tenure token key')
   const { privateKey, publicKey } = await createTokenKey()
   writeNewFiles([
     { path: out, text: privateKey, isSecret: true },
@@ -135,7 +136,7 @@ async function sign(flags: Sources['flags']): Promise<void> {
     const missing = Object.entries({ '--key': key, '--node': node, '--out': out })
     throw usageError(missing.filter(([, value]) => value === undefined).map(([flag]) => `${flag} is missing.`))
   }
-  const { signToken } = await import('@tenure/service/internal')
+  const { signToken } = await loadServiceTools('tenure token sign')
   const signed = await signToken(readSecretFile(key), { node, lifetimeMs, ...rights }).catch((error: unknown) => {
     throw translate(error, key)
   })

@@ -39,6 +39,8 @@ export interface CommandPlan {
 export interface Plan extends CommandPlan {
   readonly election: string
   readonly mode: Mode
+  /** How long to wait while another machine leads. Undefined for no limit. */
+  readonly waitMs: number | undefined
   readonly preference: RunPreference
   /** The time limit of a run. Undefined if there is none. */
   readonly maxRuntimeMs: number | undefined
@@ -57,6 +59,8 @@ export function planOf(election: string, words: readonly string[], settings: Run
     ...commandPlanOf(words, settings),
     election,
     mode: modeOf(settings),
+    // Without --once it is ignored: the environment variable may be meant for another command.
+    waitMs: settings.once ? settings.wait : undefined,
     preference: preferenceOf(settings),
     maxRuntimeMs: hasTimeLimit(settings) ? settings.maxRuntime : undefined,
   }

@@ -126,7 +126,8 @@ export class Runner {
     this.#health = health
     try {
       await Promise.all([this.#supervision.ready(), preference.start()])
-      if (!stop.signal) elector.start()
+      const { waitMs } = this.#plan
+      if (!stop.signal) elector.start(waitMs === undefined ? {} : { until: 'busy', waitMs })
       return (this.#exitCode = await this.#lead(elector))
     } finally {
       health.close()
@@ -155,7 +156,7 @@ export class Runner {
     } catch (error) {
       if (stop.failure) throw stop.failure
       if (stop.signal) return undefined
-      throw error
+      throw notObtained(error, this.#plan, elector)
     }
   }
 
@@ -222,6 +223,21 @@ export class Runner {
     executor.removeFence()
     process.exit(this.#exitCode ?? signalExitCode(signal))
   }
+}
+
+/** Why the elector of a plan with `waitMs` has stopped by itself. */
+function notObtained(error: unknown, { election, waitMs }: Plan, elector: Elector): unknown {
+  if (waitMs === undefined || !isTenureError(error)) return error
+  const { code, message } = error
+  if (code === 'STOPPED') {
+    return new CommandError(`leadership of "${election}" was lost before the command started`, exitCodes.leadershipLost)
+  }
+  if (code !== 'BUSY') return commandErrorOf(error)
+  const leader = elector.leader()
+  const isHeld = leader !== undefined && !leader.released
+  const when = waitMs > 0 ? `, and still did after --wait ${formatDuration(waitMs)}` : ''
+  const text = isHeld ? `"${leader.holder}" leads "${election}" in term ${leader.term}${when}.` : message
+  return new CommandError(`${text} The command was not started.`, exitCodes.lockTimeout)
 }
 
 function electorOf(

@@ -91,6 +91,15 @@ export const runSettings = {
     parseDuration,
   ),
   once: toggle('run the command once and exit with its exit code, or with 75 if leadership was lost'),
+  wait: setting(
+    {
+      placeholder: 'duration',
+      help: 'with --once: how long to wait while another machine leads, then exit with 75; --no-wait tries only once',
+      shownDefault: 'without a limit',
+      negationHelp: 'with --once: exit with 75 if another machine leads',
+    },
+    waitOf,
+  ),
   restart: setting(
     {
       placeholder: 'when',
@@ -145,6 +154,11 @@ export const runSettings = {
   json: toggle('with --shards: report as JSON, one object per line'),
 }
 
+/** Parses the value of `--wait`. It is `false` for `--no-wait`. */
+function waitOf(text: string): number {
+  return text === 'false' || text === '0s' ? 0 : parseDuration(text)
+}
+
 export type RunSettings = SettingValues<typeof runSettings>
 
 /**
@@ -152,7 +166,7 @@ export type RunSettings = SettingValues<typeof runSettings>
  * environment may be meant for other commands.
  */
 export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<string, unknown>>): void {
-  const { once, restart, hold, every, atMostOncePer, restartDelay, shards } = settings
+  const { once, wait, restart, hold, every, atMostOncePer, restartDelay, shards } = settings
   const problems: string[] = []
   if (restartDelay > 60_000) problems.push(`--restart-delay must be at most 1m, not ${formatDuration(restartDelay)}.`)
   if (shards) {
@@ -176,6 +190,11 @@ export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<s
     if (flags[name] !== undefined && settings[other] === undefined) {
       problems.push(`${flagOf(name)} requires ${flagOf(other)}.`)
     }
+  }
+  const waitFlag = wait === 0 ? '--no-wait' : '--wait'
+  if (flags['wait'] !== undefined && !once) problems.push(`${waitFlag} requires --once.`)
+  if (wait !== undefined && once && restart === 'on-failure') {
+    problems.push(`${waitFlag} limits the wait for one run, so --restart cannot be on-failure.`)
   }
   if (flags['generation'] !== undefined && !settings.present) problems.push('--generation requires --present.')
   if (once && restart === 'always')

@@ -40,6 +40,7 @@ function wholeNumber(text: string, most: number): number | undefined {
  */
 const refused: Readonly<Record<string, { readonly why: string; readonly byFlag?: true }>> = {
   once: { why: 'runs the command until it exits, but a shard is owned without end' },
+  wait: { why: 'limits the wait for one leader, but --shards waits for shards without end', byFlag: true },
   hold: { why: 'says whether to release the lease, but a shard is kept in any case until it moves' },
   every: { why: 'decides when the command runs, but --shards runs it while a shard is owned' },
   timezone: { why: 'requires --every', byFlag: true },

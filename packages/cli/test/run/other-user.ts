@@ -18,7 +18,7 @@ export const noOtherUser = (() => {
 export function programForAll(): string {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755)
-  copyPackage(join(import.meta.dirname, '../..'), folder, new Set(['@tenure/service']))
+  copyPackage(join(import.meta.dirname, '../..'), folder, new Set())
   return join(folder, 'node_modules/@tenure/cli/bin/tenure.js')
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -205,6 +205,16 @@ describe('what tenure run rejects with exit code 2 before it starts anything', (
     ],
     ['an invalid election name', ['a\nb', '--store', url, '--', 'true'], /ELECTION must be/],
     ['contradictory rules', ['jobs', '--store', url, '--once', '--restart', 'always', '--', 'true'], /--once exits/],
+    [
+      'a wait without a limit on runs',
+      ['jobs', '--store', url, '--no-wait', '--', 'true'],
+      /--no-wait requires --once/,
+    ],
+    [
+      'a wait for a command that is retried',
+      ['jobs', '--store', url, '--once', '--wait', '1s', '--restart', 'on-failure', '--', 'true'],
+      /--wait limits.*on-failure/,
+    ],
     ['an unknown restart rule', ['jobs', '--store', url, '--restart', 'allways', '--', 'true'], /"always"/],
     [
       'a runtime limit without a job',
@@ -314,6 +324,24 @@ describe('when the command exits', () => {
     expect(output.error).not.toContain('restarting')
     const killed = on.run(['--once', ...sh('kill -9 $$')])
     expect(await killed.ended).toBe(137)
+  })
+
+  test('with --wait or --no-wait the command is not started while another machine leads, and tenure exits with 75', async () => {
+    const on = scene()
+    const first = on.work(['--identity', 'first'])
+    await on.wrote('begin')
+    const command = ['--once', ...sh(`echo started >> ${on.file}.other`)]
+    const [tried, waited] = [on.run(['--no-wait', ...command]), on.run(['--wait', '500ms', ...command])]
+    expect(await tried.ended).toBe(75)
+    expect(tried.output.error).toContain('"first" leads "jobs" in term 1. The command was not started.')
+    expect(await waited.ended).toBe(75)
+    expect(waited.output.error).toContain('and still did after --wait 500ms. The command was not started.')
+    expect(existsSync(`${on.file}.other`)).toBe(false)
+    const patient = on.run(['--wait', '10m', ...command])
+    await vi.waitUntil(() => patient.output.error.includes('waiting'), { timeout: 20_000 })
+    first.child.kill('SIGTERM')
+    expect(await patient.ended).toBe(0)
+    expect(readFileSync(`${on.file}.other`, 'utf8')).toBe('started\n')
   })
 
   test('with --once and --restart on-failure the command is retried until it succeeds', async () => {

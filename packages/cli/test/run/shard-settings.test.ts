@@ -18,6 +18,7 @@ function problemsOf(flags: Readonly<Record<string, unknown>>, environment: Recor
 
 const refused: Readonly<Record<string, unknown>> = {
   once: true,
+  wait: '30s',
   hold: true,
   every: '@hourly',
   timezone: 'Europe/Zurich',

@@ -1,11 +1,10 @@
+import { fullName, TenureError } from '../common/errors.ts'
 import type { Elector, StartOptions } from '../engine/elector.ts'
 import type { Leadership } from '../engine/leadership.ts'
-import type { LeaseRecord } from '../engine/lease-store.ts'
+import type { LeaseRecord, LeaseStore } from '../engine/lease-store.ts'
 
 /** Options of a campaign, and how to treat a loss. */
-export interface LeadPlan<T> {
-  readonly signal?: AbortSignal | undefined
-  readonly until?: StartOptions['until']
+export interface LeadPlan<T> extends StartOptions {
   readonly onLoss: 'campaign' | 'throw'
   /**
    * Returns a result if another process's record makes leading unnecessary. The campaign then stops and returns that
@@ -21,10 +20,19 @@ export interface LeadPlan<T> {
 
 type Settled<T> = { readonly value: T } | { readonly error: unknown }
 
+/** Refuses a store without terms, because nothing could fence off the late writes of a former leader. */
+export function checkTerms(elector: Elector, { terms }: LeaseStore): void {
+  if (terms) return
+  throw new TenureError(
+    'TERMS_REQUIRED',
+    `The store for "${fullName(elector)}" does not keep terms, so late writes by a former leader cannot be fenced off. Use another store, or an Elector if the work needs no fencing.`,
+  )
+}
+
 /** Runs work while an elector leads. Starts the elector, and stops it before this settles. */
 export async function leadWith<T>(
   elector: Elector,
-  { signal, until, onLoss, answerOf, trustsWork }: LeadPlan<T>,
+  { signal, until, waitMs, onLoss, answerOf, trustsWork }: LeadPlan<T>,
   work: (leadership: Leadership) => Promise<T> | T,
 ): Promise<T> {
   signal?.throwIfAborted()
@@ -39,7 +47,7 @@ export async function leadWith<T>(
     answer = { value }
     void elector.stop()
   }
-  elector.start({ signal, until })
+  elector.start({ signal, until, waitMs })
   try {
     for (;;) {
       const leadership = await elector.waitForLeadership()

@@ -1,9 +1,9 @@
 import { Elector, electorNames, type ElectorOptions } from '../engine/elector.ts'
-import { invalidOption, TenureError } from '../common/errors.ts'
+import { invalidOption } from '../common/errors.ts'
 import type { Leadership } from '../engine/leadership.ts'
 import { checkBoolean, checkOneOf, checkSignal } from '../engine/check-values.ts'
 import { checkOptions, type OptionNames } from '../common/check-options.ts'
-import { leadWith } from './lead-with.ts'
+import { checkTerms, leadWith } from './lead-with.ts'
 
 /** Options of {@link lead}, in addition to those of an elector. */
 export interface LeadOptions extends ElectorOptions {
@@ -15,9 +15,10 @@ export interface LeadOptions extends ElectorOptions {
   readonly onLoss?: 'campaign' | 'throw' | undefined
   /**
    * Whether to wait until this process leads. Default: true. If false, `lead` rejects with `BUSY` when another process
-   * leads. It does so as soon as the store says so or a renewal was observed, which may take up to one lease duration.
-   * If the store does not answer or accepts no write for one lease duration, `lead` rejects with the store's error as
-   * `cause`. A loss rejects as well.
+   * leads. It does so at once if the store says so, or if the leader renewed within its lease by the wall clock, and
+   * otherwise as soon as a renewal was observed. A wrong wall clock can only delay that answer or a takeover, by at most
+   * one lease duration. If the store does not answer or accepts no write for one lease duration, `lead` rejects with the
+   * store's error as `cause`. A loss rejects as well.
    */
   readonly wait?: boolean | undefined
 }
@@ -43,12 +44,7 @@ export async function lead<T>(options: LeadOptions, work: (leadership: Leadershi
   checkBoolean('wait', wait)
   checkSignal(signal)
   const elector = new Elector(electorOptions)
-  if (!options.store.terms) {
-    throw new TenureError(
-      'TERMS_REQUIRED',
-      `The store for "${options.election}" does not keep terms, so late writes by a former leader cannot be fenced off. Use another store, or an Elector if the work needs no fencing.`,
-    )
-  }
+  checkTerms(elector, options.store)
   const course = wait ? { signal, onLoss } : { signal, onLoss: 'throw' as const, until: 'busy' as const }
   return leadWith(elector, course, work)
 }

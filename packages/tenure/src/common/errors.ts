@@ -36,6 +36,7 @@ export const errorCodes = [
   'ALREADY_STARTED',
   'STOPPED',
   'BUSY',
+  'LOCK_TIMEOUT',
   'MAX_RUNTIME',
   'LEADERSHIP_LOST',
   'TERMS_REQUIRED',

@@ -28,6 +28,8 @@ export interface ElectionSettings extends Timings, PreferenceSettings {
   readonly readsFirst: boolean
   readonly terms: boolean
   readonly until: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused'
+  /** With `until: 'busy'`, how long a campaign waits before it gives up because another process leads. */
+  readonly waitMs: number
 }
 
 /** Why an elector stopped on its own: another process's record, or a call that failed. */
@@ -36,7 +38,8 @@ export type StopCause = { readonly record: LeaseRecord | undefined } | { readonl
 /**
  * The time and the randomness of an input. `fresh` returns a unique name. It uses nothing that clones of this process
  * share, so that not even a clone gets the same name. `chance` returns a number of at least 0 and below 1, for jitter.
- * `ask` asks the process whether it should lead.
+ * `ask` asks the process whether it should lead. `wallMs` returns Unix time, which may be wrong or jump: it is a hint
+ * for the answer that another process leads, and nothing else may use it.
  */
 export interface InputContext {
   readonly nowMs: number
@@ -44,6 +47,7 @@ export interface InputContext {
   fresh(): string
   chance(): number
   ask(): PreferenceAnswer
+  wallMs(): number
 }
 
 /** The inputs that the algorithm reacts to. */

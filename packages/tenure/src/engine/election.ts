@@ -124,7 +124,7 @@ function ask(s: MutableState, effects: Effects): void {
   if (hasChanged) effects.push({ type: 'eligibility', eligible: answer.eligible })
 }
 
-/** Collects the effects of one step and provides its fresh name, its randomness, and this process's preference. */
+/** Collects the effects of one step. Provides its fresh name, its randomness, its wall time, and the preference. */
 class Effects {
   readonly list: Effect[] = []
   readonly #input: Input
@@ -149,6 +149,11 @@ class Effects {
 
   ask(): PreferenceAnswer {
     return this.#input.ask()
+  }
+
+  /** See {@link wasJustRenewed}, the only use of a wall clock. */
+  wallMs(): number {
+    return this.#input.wallMs()
   }
 }
 
@@ -183,7 +188,7 @@ function take(s: MutableState, effects: Effects, input: Input): void {
       const { view } = s
       observe(s, effects, input.record, { watched: true })
       // An event may describe the past, so it does not prove that a lease is alive. Ask the store immediately.
-      if (s.settings.until === 'busy' && s.view !== view) s.tryAtMs = s.nowMs
+      if (givesUpIfBusy(s) && s.view !== view) s.tryAtMs = s.nowMs
       // I10: a read that hangs must not delay taking over a free lease.
       if (s.flight?.verb === 'read' && !repeatableAttempt(s) && s.view && isFree(s.view)) cancel(s, effects)
       return
@@ -295,7 +300,7 @@ function contend(s: MutableState, effects: Effects): void {
   ask(s, effects)
   const wait = heldBack(s)
   if (!wait) return sendAcquire(s, effects)
-  if (wait.by === 'ineligible' && (s.settings.until === 'busy' || s.settings.until === 'refused')) {
+  if (wait.by === 'ineligible' && (givesUpIfBusy(s) || s.settings.until === 'refused')) {
     return giveUp(s, effects, { error: ineligible(s) })
   }
   stayOut(s, effects, wait.untilMs)
@@ -305,11 +310,11 @@ function contend(s: MutableState, effects: Effects): void {
 function stayOut(s: MutableState, effects: Effects, untilMs: number): void {
   const lookAtMs = isWatching(s) ? Infinity : s.lastReplyAtMs + s.settings.retryIntervalMs
   if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
-  s.tryAtMs = Math.min(lookAtMs, untilMs)
+  s.tryAtMs = Math.min(lookAtMs, untilMs, givesUpFromMs(s))
 }
 
 function ineligible({ settings }: MutableState): TenureError {
-  const text = `This process is not eligible to lead "${settings.election}", and this elector does not wait until it is.`
+  const text = `This process is not eligible to lead "${settings.election}", and the time to wait for that has passed.`
   return new TenureError('BUSY', text, { retryable: true })
 }
 
@@ -353,9 +358,9 @@ function acquireAnswered(s: MutableState, effects: Effects, outcome: Outcome): v
 }
 
 /**
- * With `until: 'busy'`, the elector stops once another process's lease is certainly alive: the store said so, or the
- * lease was written between two answers from the store. A lease that merely exists may belong to a leader that crashed,
- * so the elector waits for it to expire.
+ * With `until: 'busy'`, the elector stops after `waitMs`, once another process's lease is alive: the store said so, the
+ * lease was written between two answers from the store, or its last renewal is recent by the wall clock. A lease that
+ * merely exists may belong to a leader that crashed, so the elector waits for it to expire.
  */
 function giveUpIfBusy(
   s: MutableState,
@@ -363,10 +368,33 @@ function giveUpIfBusy(
   before: ObservedVersion | undefined,
   { record, retryAfterMs = 0 }: { readonly record?: LeaseRecord | undefined; readonly retryAfterMs?: number },
 ): void {
-  if (s.settings.until !== 'busy' || s.phase !== 'standby') return
+  if (!givesUpIfBusy(s) || s.phase !== 'standby') return
   if (!record || record.released || ownOf(s, record)) return
   const isWrittenSince = before !== undefined && before.key !== versionKey(record)
-  if (retryAfterMs > 0 || isWrittenSince) giveUp(s, effects, { record })
+  if (retryAfterMs > 0 || isWrittenSince || wasJustRenewed(record, effects.wallMs())) giveUp(s, effects, { record })
+}
+
+/**
+ * Whether the wall clocks of the leader and of this process say that the lease was renewed within its duration. Either
+ * clock may be wrong, so this is only a reason to give up, which is always safe (I1, I2): it grants nothing, and it
+ * neither starts nor shortens a wait for expiry.
+ *
+ * I10: it must not report a crashed leader as alive forever. `renewedAt` no longer changes then, and a time in the
+ * future does not count. So whatever the clocks say, this is true for at most one lease duration of this process's
+ * clock. After that, the next candidate observes the lease until it expires.
+ */
+function wasJustRenewed({ renewedAt, leaseDurationMs }: LeaseRecord, wallMs: number): boolean {
+  const ageMs = wallMs - renewedAt
+  return ageMs >= 0 && ageMs < leaseDurationMs
+}
+
+/** From when on this campaign gives up if another process leads. Infinity for an elector that waits without a limit. */
+function givesUpFromMs({ settings, contendsSinceMs }: MutableState): number {
+  return settings.until === 'busy' ? contendsSinceMs + settings.waitMs : Infinity
+}
+
+function givesUpIfBusy(s: MutableState): boolean {
+  return s.nowMs >= givesUpFromMs(s)
 }
 
 function giveUpIfRefused(s: MutableState, effects: Effects, record: LeaseRecord | undefined): void {
@@ -507,9 +535,14 @@ function contenderFailed(s: MutableState, effects: Effects, flight: PendingCall,
 /**
  * When an elector with a limited wait stops waiting for a store that has not answered. Infinity for all other electors.
  */
-function answerDueMs({ settings, contendsSinceMs, lastReplyAtMs, writeFailedAtMs = Infinity }: MutableState): number {
+function answerDueMs(s: MutableState): number {
+  const { settings, contendsSinceMs } = s
   if (settings.until !== 'busy' && settings.until !== 'unanswered') return Infinity
-  return Math.max(contendsSinceMs, Math.min(lastReplyAtMs, writeFailedAtMs)) + settings.leaseDurationMs
+  return Math.max(silentSinceMs(s) + settings.leaseDurationMs, contendsSinceMs + settings.waitMs)
+}
+
+function silentSinceMs({ contendsSinceMs, lastReplyAtMs, writeFailedAtMs = Infinity }: MutableState): number {
+  return Math.max(contendsSinceMs, Math.min(lastReplyAtMs, writeFailedAtMs))
 }
 
 function noteAnswer(s: MutableState, reply: { readonly isWrite: boolean; readonly isOk: boolean }): void {
@@ -527,8 +560,8 @@ function unanswered(s: MutableState, cause: unknown): TenureError {
   const { settings, writeFailedAtMs, lastReplyAtMs } = s
   const isReadable = writeFailedAtMs !== undefined && lastReplyAtMs > writeFailedAtMs
   const what = isReadable ? 'could be read but accepted no writes' : 'did not answer'
-  const silentMs = s.nowMs - (answerDueMs(s) - settings.leaseDurationMs)
-  const text = `The store of "${settings.election}" ${what} for ${Math.round(silentMs)} ms: ${messageOf(cause)}`
+  const silentMs = Math.round(s.nowMs - silentSinceMs(s))
+  const text = `The store of "${settings.election}" ${what} for ${silentMs} ms: ${messageOf(cause)}`
   const { code, retryable } = isTenureError(cause) ? cause : ({ code: 'BACKEND_UNAVAILABLE', retryable: true } as const)
   return new TenureError(code, text, { retryable, cause })
 }
@@ -659,6 +692,8 @@ function schedule(s: MutableState, effects: Effects, watched: boolean): void {
       : s.nowMs + withJitter(effects, retryIntervalMs)
     s.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))
   }
+  // When that time has passed, ask whether the leader is still alive.
+  if (!givesUpIfBusy(s)) s.tryAtMs = Math.min(s.tryAtMs, givesUpFromMs(s))
 }
 
 /** The jitter for a fleet of standbys that watch, because they all wait for the same moment. */

@@ -88,7 +88,15 @@ export interface StartOptions {
    * `refused`: after the first loss, and after the first refused or failed try.
    */
   readonly until?: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused' | undefined
+  /**
+   * With `until: 'busy'`, how long to wait for a leader that is alive, and for a store that does not answer, before
+   * the elector stops. Infinity waits without a limit. Default: 0.
+   */
+  readonly waitMs?: number | undefined
 }
+
+/** The names of {@link StartOptions}. */
+const startNames: OptionNames<StartOptions> = { signal: true, until: true, waitMs: true }
 
 /** The names of {@link ElectorOptions} that do not concern one election. */
 export const candidateNames: OptionNames<Omit<ElectorOptions, 'election' | keyof PresenceOptions>> = {
@@ -211,6 +219,7 @@ export class Elector {
       readsFirst: options.store.readsFirst ?? false,
       terms: options.store.terms,
       until: 'stopped',
+      waitMs: 0,
     }
     const offer = checkPresence(options, settings)
     if (offer) {
@@ -245,7 +254,7 @@ export class Elector {
 
   /** Starts campaigning. An elector can be started only once. Create another one to campaign again after `stop()`. */
   start(options: StartOptions = {}): void {
-    checkOptions('start()', options, { signal: true, until: true })
+    checkOptions('start()', options, startNames)
     this.#start(options)
   }
 
@@ -263,10 +272,12 @@ export class Elector {
         `The elector for "${fullName(this)}" was already started or stopped. Create a new one to campaign again.`,
       )
     }
-    const { signal, until = 'stopped' } = options
+    const { signal, until = 'stopped', waitMs = 0 } = options
     checkSignal(signal)
     checkOneOf('until', until, ['stopped', 'unanswered', 'lost', 'busy', 'refused'])
-    this.#driver.state = { ...this.#state, settings: { ...this.#state.settings, until } }
+    if (waitMs !== Infinity) checkDuration('waitMs', waitMs)
+    if (waitMs > 0 && until !== 'busy') throw invalidOption('waitMs', waitMs, "it needs until: 'busy'")
+    this.#driver.state = { ...this.#state, settings: { ...this.#state.settings, until, waitMs } }
     if (signal?.aborted) return void this.stop()
     if (signal) this.#stopOn(signal)
     this.#log.open()
@@ -476,6 +487,7 @@ export class Elector {
       fresh: () => clock.randomId(),
       chance: () => clock.random(),
       ask: () => this.#ask(),
+      wallMs: () => clock.wallMs(),
     }
   }
 
@@ -746,7 +758,9 @@ export class Elector {
     if (gaveUp) {
       const { holder, term } = gaveUp.record ?? {}
       const who = holder === undefined ? 'Another process leads' : `"${holder}" leads in term ${term}`
-      return new TenureError('BUSY', `"${fullName(this)}" is busy: ${who}, and this elector does not wait.`, {
+      const { waitMs } = this.#state.settings
+      const waited = waitMs > 0 ? `has waited for ${waitMs} ms` : 'does not wait'
+      return new TenureError('BUSY', `"${fullName(this)}" is busy: ${who}, and this elector ${waited}.`, {
         retryable: true,
       })
     }

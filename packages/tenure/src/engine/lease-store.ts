@@ -43,8 +43,8 @@ export interface LeaseRecord {
   /** Wall clock of the process that wrote it, in Unix milliseconds. For display only: no decision depends on it. */
   readonly acquiredAt: number
   /**
-   * Wall clock of the process that wrote the newest renewal, in Unix milliseconds. For display only: no decision
-   * depends on it.
+   * Wall clock of the process that wrote the newest renewal, in Unix milliseconds. For display, and a hint for the
+   * answer that another process leads: see `wasJustRenewed` in `election.ts`. No grant depends on it.
    */
   readonly renewedAt: number
   /** True if nobody holds the lease: it was released, or the store has proof that its holder is gone. */

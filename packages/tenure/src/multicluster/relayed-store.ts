@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../common/clock.ts'
 import { invalidOption, TenureError } from '../common/errors.ts'
-import { ApiError } from '../clients/kubernetes/api-error.ts'
+import { isApiError, type ApiError } from '../clients/kubernetes/api-error.ts'
 import { leaseNameOf } from '../kubernetes/codec/lease-name.ts'
 import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../engine/lease-store.ts'
 import { plainStore } from '../store-kit/bound-store.ts'
@@ -181,7 +181,7 @@ class RelayedLeases implements RelayedStore {
         if (written) return written
         if (tries >= mostTries) throw unsettled(at)
       } catch (error) {
-        if (!(error instanceof ApiError) || tries >= mostTries) throw error
+        if (!isApiError(error) || tries >= mostTries) throw error
         // Either many candidates write at once, or the slots are full of requests from dead candidates that this store
         // has not seen in the resource yet.
         if (error.status === 422) await this.#makeRoom(entry, key, call, error)

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../common/clock.ts'
-import { ApiError } from '../clients/kubernetes/api-error.ts'
+import { isApiError } from '../clients/kubernetes/api-error.ts'
 import { keepWatching } from './keep-watching.ts'
 import type { MultiClusterLease } from './protocol/resource-types.ts'
 import type { ResourceKey, Resources } from './resources.ts'
@@ -132,7 +132,7 @@ export class ResourceObserver {
   /** Until another watch is open, calls poll. */
   #ended(error: unknown): void {
     this.#isLive = false
-    if (!(error instanceof ApiError) || error.status !== 403) return
+    if (!isApiError(error) || error.status !== 403) return
     this.#forbidden = { untilMs: this.#clock.monotonicMs() + forbiddenMs, error }
     this.#closing?.abort()
     this.#closing = undefined

@@ -96,6 +96,7 @@ describe.each(names)('%s', (name) => {
     const { clock, calls, holder } = scene()
     const crashed = await holder()
     crashed.crash()
+    await clock.advance(leaseMs)
     const called = follow<unknown>(calls[name]())
     await clock.advance(leaseMs)
     expect(called.state).toBe('pending')

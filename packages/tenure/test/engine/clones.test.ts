@@ -26,6 +26,7 @@ const settings: ElectionSettings = {
   readsFirst: false,
   terms: true,
   until: 'stopped',
+  waitMs: 0,
 }
 const call = { signal: new AbortController().signal }
 let drawn = 0

@@ -19,6 +19,7 @@ const settings: ElectionSettings = {
   readsFirst: false,
   terms: true,
   until: 'stopped',
+  waitMs: 0,
 }
 
 const asItIs = later(0, 0)

@@ -28,6 +28,7 @@ const settings: ElectionSettings = {
   readsFirst: false,
   terms: true,
   until: 'stopped',
+  waitMs: 0,
 }
 
 const record = (change: Partial<LeaseRecord>): LeaseRecord => ({
@@ -47,7 +48,7 @@ const record = (change: Partial<LeaseRecord>): LeaseRecord => ({
 
 const at = (nowMs: number) => ({ nowMs, sleptMs: 0 })
 
-type WithoutChance<T> = T extends unknown ? Omit<T, 'fresh' | 'chance' | 'ask'> : never
+type WithoutChance<T> = T extends unknown ? Omit<T, 'fresh' | 'chance' | 'ask' | 'wallMs'> : never
 type Given = WithoutChance<Input>
 
 /** Feeds inputs to the algorithm and remembers its last call. */
@@ -64,6 +65,7 @@ function drive(state: ElectionState = initialState(settings), chance = () => 0.5
         fresh: () => `me.${++names}`,
         chance,
         ask: () => ({ eligible: true, priority: 'normal' as const, progressedAtMs: -Infinity }),
+        wallMs: () => expect.unreachable('an elector that waits read the wall clock'),
       }
       const { state: next, effects } = step(current, input)
       current = deepFreeze(next)

@@ -191,6 +191,7 @@ test('an answer that was delayed by a stalled process does not lengthen the time
     readsFirst: false,
     terms: true,
     until: 'stopped',
+    waitMs: 0,
   }
   let state = initialState(settings)
   let names = 0

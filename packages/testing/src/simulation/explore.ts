@@ -186,6 +186,7 @@ export function setupOf(options: ExploreOptions): Setup {
     readsFirst,
     terms: true,
     until: 'stopped' as const,
+    waitMs: 0,
   }))
   const tickMs = leaseDurationMs / leaseTicks
   const ticksMs = settings.map((_, index) => tickMs * (rates[index] ?? 1))

@@ -25,6 +25,7 @@ const unguarded: Setup = {
     readsFirst: false,
     terms: true,
     until: 'stopped',
+    waitMs: 0,
   })),
   tickMs: leaseDurationMs / 6,
   ticksMs: [leaseDurationMs / 6, leaseDurationMs / 6],

@@ -1,4 +1,4 @@
-import { startController, type Controller, type RelayObserver } from '@tenure/multicluster'
+import type { Controller, RelayObserver } from '@tenure/multicluster'
 import { fromKubeConfig, inCluster } from 'tenure/kubernetes'
 import { formatAddress } from '../../shared/arguments/addresses.ts'
 import { usageError } from '../../shared/arguments/errors.ts'
@@ -7,6 +7,7 @@ import { stopOnSignals } from '../../shared/shutdown.ts'
 import { ErrorLog } from '../../shared/error-log.ts'
 import { commandErrorOf, withCommandErrors } from '../../shared/failures.ts'
 import { makeLog, type CommandLog } from '../../shared/log.ts'
+import { loadMulticluster } from '../../shared/optional-packages.ts'
 import { failure, listen, type Replies } from '../../shared/small-server.ts'
 import { openChosenStore } from '../../shared/store.ts'
 import { controllerSettings } from './command.ts'
@@ -18,6 +19,7 @@ export async function controller(flags: Sources['flags']): Promise<void> {
   if (cluster === undefined) {
     throw usageError(['--cluster is missing, and TENURE_CLUSTER is not set. Name this cluster, for example "east".'])
   }
+  const { startController } = await loadMulticluster('tenure controller')
   const log = makeLog(settings.json)
   const store = await openChosenStore(settings)
   const running = withCommandErrors(() => {

@@ -5,6 +5,7 @@ import { formatAddress, listenFailure } from '../../shared/arguments/addresses.t
 import { readConfigFile } from '../../shared/arguments/config-file.ts'
 import { CommandError, exitCodes, unavailable } from '../../shared/arguments/errors.ts'
 import { resolveSettings, mistypedVariables, passwordWarnings } from '../../shared/arguments/settings.ts'
+import { loadService } from '../../shared/optional-packages.ts'
 import { checkServeSettings, defaultData, serveSettings, type ServeSettings } from './settings.ts'
 import { stopOnSignals } from './stopping.ts'
 import { welcome } from './welcome.ts'
@@ -13,7 +14,7 @@ import { welcome } from './welcome.ts'
 export async function serve(flags: Readonly<Record<string, unknown>>, program: Command): Promise<void> {
   const settings = readSettings(flags)
   // Imported only now, so that an invalid setting is reported without loading the service.
-  const { createLogger, startService } = await import('@tenure/service')
+  const { createLogger, startService } = await loadService('tenure serve')
   const { redactedUrl } = await import('tenure/stores')
   const logger = createLogger({ level: settings.logLevel, json: settings.json })
   for (const text of mistypedVariables(serveSettings, process.env, program)) logger.warn(text)
@@ -26,6 +27,8 @@ export async function serve(flags: Readonly<Record<string, unknown>>, program: C
   } catch (error) {
     throw translate(error, settings, place)
   }
+  // Before the first line that a supervisor may wait for, so that a signal after that line stops the service gracefully.
+  stopOnSignals(service, logger)
   const { url, clusterId } = service
   logger.info({ url, data: place, cluster_id: clusterId }, 'the service is listening')
   if (!options.authentication) {
@@ -34,7 +37,6 @@ export async function serve(flags: Readonly<Record<string, unknown>>, program: C
   // Ignore write errors, which mean that nobody reads the output anymore.
   process.stdout.on('error', () => {})
   if (settings.welcome) process.stdout.write(welcome(url, place, settings))
-  stopOnSignals(service, logger)
 }
 
 function readSettings(flags: Readonly<Record<string, unknown>>): ServeSettings {

@@ -6,6 +6,8 @@ export const exitCodes = {
   usage: 2,
   unavailable: 69,
   leadershipLost: 75,
+  /** Another process held the lock for too long. flock(1) also has an exit code for that. */
+  lockTimeout: 75,
   /** The exit code of timeout(1). */
   timedOut: 124,
   notExecutable: 126,

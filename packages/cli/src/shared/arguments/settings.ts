@@ -36,6 +36,10 @@ export interface Setting<T> {
    * It is read only from a flag and the file.
    */
   readonly withoutVariable: boolean
+  /**
+   * For a setting with a value, the help of its flag `--no-…`, which gives the value `false`. Undefined if it has none.
+   */
+  readonly negationHelp: string | undefined
   /** Another name for the setting, as a flag and as a variable. */
   readonly alias: string | undefined
 }
@@ -59,6 +63,7 @@ const plain = {
   many: false,
   withoutFlag: false,
   withoutVariable: false,
+  negationHelp: undefined,
   alias: undefined,
 } as const
 
@@ -119,7 +124,8 @@ export function variableOf(key: string): string {
 
 /** Adds a flag to the command for each setting that has one. */
 export function addFlags(command: Command, table: SettingsTable): void {
-  for (const [key, { placeholder, help, shownDefault, many, withoutFlag, alias }] of Object.entries(table)) {
+  for (const [key, setting] of Object.entries(table)) {
+    const { placeholder, help, shownDefault, many, withoutFlag, negationHelp, alias } = setting
     if (withoutFlag) continue
     const flag = flagOf(key)
     const text = shownDefault === undefined ? help : `${help} (default: ${shownDefault})`
@@ -128,8 +134,10 @@ export function addFlags(command: Command, table: SettingsTable): void {
       option.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value])
     command.addOption(option)
     if (alias !== undefined) command.option(`${flagOf(alias)} <${placeholder}>`, `the same as ${flag}`)
+    const negation = new Option(flag.replace('--', '--no-'), negationHelp)
     // Lets a flag turn off a setting that the environment or the file turned on.
-    if (placeholder === undefined) command.addOption(new Option(flag.replace('--', '--no-')).hideHelp())
+    if (placeholder === undefined) command.addOption(negation.hideHelp())
+    else if (negationHelp !== undefined) command.addOption(negation)
   }
 }
 

@@ -1,4 +1,4 @@
-import { TenureError } from '../../common/errors.ts'
+import { isTenureError, TenureError } from '../../common/errors.ts'
 import { isObject } from '@tenure/internal/objects'
 
 /** An answer from the API server. `body` is undefined if it was not JSON. */
@@ -19,6 +19,14 @@ export class ApiError extends TenureError {
     })
     this.status = status
   }
+}
+
+/**
+ * Whether an error is an {@link ApiError}, even of another copy of the library. In a global installation, the command and
+ * the controller may have their own copies, and the command passes a client to the controller.
+ */
+export function isApiError(error: unknown): error is ApiError {
+  return isTenureError(error) && typeof Reflect.get(error, 'status') === 'number'
 }
 
 /** The `reason` of a Kubernetes Status object. Undefined if the answer is something else, such as a proxy's page. */

@@ -7,7 +7,7 @@ import { isTenureError, TenureError } from '../../common/errors.ts'
 import { isAnswerTooLong } from '../http/body.ts'
 import type { CallTimeouts } from '../http/http-client.ts'
 import { isObject } from '@tenure/internal/objects'
-import { ApiError, type ApiAnswer } from './api-error.ts'
+import { ApiError, isApiError, type ApiAnswer } from './api-error.ts'
 import type { ApiWatch, KubernetesClient } from './client.ts'
 
 /** A state, and the version from which a watch shows each later change. */
@@ -74,7 +74,7 @@ export async function* follow<State>(followed: Following<State>): AsyncGenerator
       const nowMs = clock.monotonicMs()
       // The history up to this version is gone, so read the state again. This is done only once. After that, the caller
       // decides when to retry.
-      const gone = error instanceof ApiError && error.status === 410 && nowMs - againMs >= settledMs
+      const gone = isApiError(error) && error.status === 410 && nowMs - againMs >= settledMs
       const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
       if (!gone && !cut) throw error
       // Silence can mean that the server's versions have restarted, for example after a restored backup.
@@ -140,7 +140,7 @@ export async function listAll(
       return await list(client, listing, limit)
     } catch (error) {
       if (isAnswerTooLong(error) && limit > 1) limit = Math.ceil(limit / 10)
-      else if (error instanceof ApiError && error.status === 410 && listings < mostListings) listings++
+      else if (isApiError(error) && error.status === 410 && listings < mostListings) listings++
       else throw error
     }
   }

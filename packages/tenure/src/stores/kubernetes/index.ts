@@ -5,7 +5,7 @@
  */
 import { isObject } from '@tenure/internal/objects'
 import { systemClock, type Clock } from '../../common/clock.ts'
-import { ApiError, reasonOf, type ApiAnswer } from '../../clients/kubernetes/api-error.ts'
+import { ApiError, isApiError, reasonOf, type ApiAnswer } from '../../clients/kubernetes/api-error.ts'
 import { clientOf, type AnyClient } from '../../clients/kubernetes/credentials/any-client.ts'
 import type { KubernetesClient } from '../../clients/kubernetes/client.ts'
 import { checkLeaseName, checkNamespace, leaseNameOf, leaseNameRule } from '../../kubernetes/codec/lease-name.ts'
@@ -222,7 +222,7 @@ class LeaseServer implements SwapServer<FoundLease> {
         yield found
       }
     } catch (error) {
-      if (hasLooked && error instanceof ApiError && error.status === 403) {
+      if (hasLooked && isApiError(error) && error.status === 403) {
         // The rights check has already reported the missing permission.
         if (this.#forbidden.has(key.election)) return
         this.#forbid(key.election)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ApiError, reasonOf } from '../../../src/clients/kubernetes/api-error.ts'
+import { TenureError } from '../../../src/index.ts'
+import { ApiError, isApiError, reasonOf } from '../../../src/clients/kubernetes/api-error.ts'
 
 const status = (code: number, message: string, details = {}) => ({
   kind: 'Status',
@@ -55,4 +56,15 @@ test('reasonOf reads a reason only from a Status', () => {
   for (const body of [undefined, null, 'NotFound', [], { reason: 'NotFound' }, { kind: 'Status', reason: 404 }]) {
     expect(reasonOf({ status: 404, body })).toBeUndefined()
   }
+})
+
+test('isApiError recognizes the error of another copy of the library, and nothing else', async () => {
+  // The query makes a second copy of the module.
+  const copy = '../../../src/clients/kubernetes/api-error.ts?copy'
+  const other = (await import(/* @vite-ignore */ copy)) as { ApiError: typeof ApiError }
+  const error = new other.ApiError('A watch could not be opened', { status: 410, body: undefined })
+  expect(error).not.toBeInstanceOf(ApiError)
+  expect(isApiError(error) && error.status).toBe(410)
+  expect(isApiError(new TenureError('TIMEOUT', 'Late.'))).toBe(false)
+  expect(isApiError(Object.assign(new Error('gone'), { status: 410 }))).toBe(false)
 })

@@ -1,4 +1,5 @@
 import { blockedLoop } from './check-blocked-loop.ts'
+import { busy } from './check-busy.ts'
 import { identities } from './check-identity.ts'
 import { lateGrants } from './check-late-grants.ts'
 import { signals } from './check-signal.ts'
@@ -15,4 +16,12 @@ export type Checks = Readonly<Record<string, (library: Library) => Promise<void>
  * Checks of the code around the election algorithm, which the simulator does not cover. They run on the library and on
  * its mutants.
  */
-export const checks: Checks = { ...blockedLoop, ...identities, ...lateGrants, ...signals, ...stepDowns, ...time }
+export const checks: Checks = {
+  ...blockedLoop,
+  ...busy,
+  ...identities,
+  ...lateGrants,
+  ...signals,
+  ...stepDowns,
+  ...time,
+}

@@ -92,4 +92,47 @@ export const electorMutations: readonly ElectorMutation[] = [
     replace: 'if (leadership.term > 0) this.#elector.#dispatch(input)',
     caughtBy: 'stepDown of a leadership that has ended does not end a later one',
   },
+  {
+    name: 'BUSY always waits for a renewal',
+    file: 'engine/election.ts',
+    find: ' || wasJustRenewed(record, effects.wallMs())) giveUp',
+    replace: ') giveUp',
+    caughtBy: 'one call is enough for BUSY when the leader renewed within its lease by the wall clock',
+  },
+  {
+    name: 'a renewal in the future counts as recent',
+    file: 'engine/election.ts',
+    find: 'return ageMs >= 0 && ageMs < leaseDurationMs',
+    replace: 'return ageMs < leaseDurationMs',
+    caughtBy: 'a candidate leads after a crash of the leader whose wall clock is an hour ahead',
+  },
+  {
+    name: 'a renewal counts as recent forever',
+    file: 'engine/election.ts',
+    find: 'return ageMs >= 0 && ageMs < leaseDurationMs',
+    replace: 'return ageMs >= 0 && leaseDurationMs > 0',
+    caughtBy: 'a crashed leader counts as alive for one lease and is then replaced',
+  },
+  {
+    name: 'a lease that is over by the wall clock is taken over',
+    file: 'engine/election.ts',
+    find: 'if (retryAfterMs > 0 || isWrittenSince || wasJustRenewed(record, effects.wallMs())) giveUp(s, effects, { record })',
+    replace:
+      'if (retryAfterMs > 0 || isWrittenSince || wasJustRenewed(record, effects.wallMs())) giveUp(s, effects, { record })\n  else if (s.view) s.view = { ...s.view, holdsForMs: 0 }',
+    caughtBy: 'a candidate whose wall clock is an hour ahead does not lead before the lease of the leader expires',
+  },
+  {
+    name: 'an elector with waitMs gives up at the first sign of a leader',
+    file: 'engine/election.ts',
+    find: "settings.until === 'busy' ? contendsSinceMs + settings.waitMs : Infinity",
+    replace: "settings.until === 'busy' ? contendsSinceMs : Infinity",
+    caughtBy: 'an elector with waitMs asks the store when waitMs has passed, and not more often before that',
+  },
+  {
+    name: 'an elector with waitMs does not ask the store when waitMs has passed',
+    file: 'engine/election.ts',
+    find: '  if (!givesUpIfBusy(s)) s.tryAtMs = Math.min(s.tryAtMs, givesUpFromMs(s))\n',
+    replace: '',
+    caughtBy: 'an elector with waitMs asks the store when waitMs has passed, and not more often before that',
+  },
 ]

@@ -110,7 +110,7 @@ export function act(
     priority: settings.priority,
     progressedAtMs: slot.unfitBy === 'no-progress' ? slot.unfitSinceMs : 0,
   })
-  const moment = { nowMs: 0, sleptMs: 0, fresh: () => nameOf(++names), chance, ask }
+  const moment = { nowMs: 0, sleptMs: 0, fresh: () => nameOf(++names), chance, ask, wallMs: noWallClock }
   const settled = () => guard?.stepped(driver.state)
   const driver = new Driver({ moment: () => moment, perform, wakeAt: () => undefined, settled }, slot)
   if (lands !== undefined) {
@@ -129,6 +129,11 @@ export function act(
   // Once the elector has stopped, the process may exit at any time.
   const left = state.phase === 'stopped' ? pipeEnded(slot.guarded, 'gone') : []
   return { ...scene, slots, messages: rest, names, pursuits: [...scene.pursuits, ...left] }
+}
+
+/** Only an elector with a limited wait reads the wall clock. For all others, exploration shows that none does. */
+function noWallClock(): never {
+  throw new Error('An elector that waits without a limit read the wall clock.')
 }
 
 function isQuick({ answeredInMs }: ElectionState, { delayTicks, tickMs }: Setup): boolean {
