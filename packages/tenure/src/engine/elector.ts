@@ -20,7 +20,7 @@ import {
 import { isHeldByOther } from './election.ts'
 import { guardFor, type ElectorGuard, type ReleaseOnCrashOptions } from './guard/elector-guard.ts'
 import { ElectionLog, type LogHistory } from './election-log.ts'
-import { fullName, type LeadershipLostError, TenureError } from '../common/errors.ts'
+import { fullName, invalidOption, type LeadershipLostError, TenureError } from '../common/errors.ts'
 import { EventQueue, originOf, type ElectionEvent, type EventBody, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { isAbortOfTerm, Leadership, type LeadershipHost } from './leadership.ts'
