@@ -170,6 +170,11 @@ export const programs = {
     binary: 'tenure-fake-gcs',
     source: { goModule: join(import.meta.dirname, 'fake-gcs'), buildMinutes: 3 },
   },
+  nats: {
+    variable: 'TENURE_NATS',
+    binary: 'tenure-nats-server',
+    source: { goModule: join(import.meta.dirname, 'nats'), buildMinutes: 1 },
+  },
   chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
   curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },
   haproxy: {
