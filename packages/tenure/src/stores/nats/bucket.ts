@@ -14,7 +14,7 @@ import type { NatsManager, NatsMessage } from './client.ts'
 import type { BucketConnections, OpenBucket } from './connections.ts'
 import { failureOf, isRefusal } from './failures.ts'
 import { keyOf } from './keys.ts'
-import { findingsOf } from './settings.ts'
+import { findingsOf, findingsOfDisks } from './settings.ts'
 
 /** The key of the writes that prove that a read is current. No key of an election is equal to it. */
 const readsKey = '_reads'
@@ -101,8 +101,12 @@ export class NatsBucket implements ObjectBackend {
     return `the key "${keyOf(election, kind)}" of ${this.#place}`
   }
 
-  inspect(call: CallOptions): Promise<readonly Finding[]> {
-    return this.#use(call, async ({ bucket, settings }) => findingsOf(bucket, settings))
+  inspect(monitors: readonly string[], call: CallOptions): Promise<readonly Finding[]> {
+    return this.#use(call, async ({ bucket, settings }, signal) => {
+      const findings = [...findingsOf(bucket, settings), ...(await findingsOfDisks(monitors, signal))]
+      const rank = ({ risk }: Finding) => (risk === 'unsafe' ? 0 : 1)
+      return findings.toSorted((one, other) => rank(one) - rank(other))
+    })
   }
 
   close(): void {

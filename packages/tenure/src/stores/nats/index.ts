@@ -5,6 +5,7 @@
  */
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { systemClock, type Clock } from '../../common/clock.ts'
+import { invalidOption } from '../../common/errors.ts'
 import { checkClock } from '../../engine/check-values.ts'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
 import { twoObjectStore } from '../../store-kit/two-object-store.ts'
@@ -22,10 +23,15 @@ export interface NatsStoreOptions {
   readonly kv: NatsKv
   /** The manager of the bucket's connection, from `@nats-io/jetstream`. Default: the one that the bucket uses itself. */
   readonly manager?: NatsManager | undefined
+  /**
+   * The monitoring ports of the servers, such as `http://10.0.0.1:8222`. `inspect`, and so `tenure doctor`, asks them when
+   * the servers write to their disks. Default: none.
+   */
+  readonly monitor?: readonly string[] | undefined
   readonly clock?: Clock | undefined
 }
 
-const names: OptionNames<NatsStoreOptions> = { kv: true, manager: true, clock: true }
+const names: OptionNames<NatsStoreOptions> = { kv: true, manager: true, monitor: true, clock: true }
 
 /**
  * Keeps elections in a bucket of NATS 2.11 or newer, on file storage. The candidates observe expiry.
@@ -41,16 +47,33 @@ export function natsStore(options: NatsStoreOptions): InspectableStore {
   checkKv(kv)
   checkClock(clock)
   const access = { kv, manager: managerOf(kv, options.manager) }
-  return storeOn(async () => access, 'the bucket', clock)
+  return storeOn(async () => access, { place: 'the bucket', monitor: options.monitor, clock })
 }
 
-/** Builds the store on a bucket that `open` opens whenever there is no connection. `place` names it in errors. */
-export function storeOn(open: () => Promise<BucketAccess>, place: string, clock: Clock): InspectableStore {
+/** Settings of {@link storeOn}. */
+interface StoreSettings extends Pick<NatsStoreOptions, 'monitor'> {
+  /** Names the bucket in errors. */
+  readonly place: string
+  readonly clock: Clock
+}
+
+/** Builds the store on a bucket that `open` opens whenever it is not open. */
+export function storeOn(
+  open: () => Promise<BucketAccess>,
+  { place, monitor = [], clock }: StoreSettings,
+): InspectableStore {
+  checkMonitors(monitor)
   const bucket = new NatsBucket(new BucketConnections(open), place, clock)
   const store = twoObjectStore(bucket, clock)
   return {
     ...store,
-    inspect: (call) => bucket.inspect(call),
+    inspect: (call) => bucket.inspect(monitor, call),
     close: async () => bucket.close(),
   }
+}
+
+function checkMonitors(monitor: unknown): void {
+  const isUrl = (one: unknown) => typeof one === 'string' && /^https?:\/\//.test(one) && URL.canParse(one)
+  if (Array.isArray(monitor) && monitor.every(isUrl)) return
+  throw invalidOption('monitor', monitor, 'it must be an array of URLs such as "http://10.0.0.1:8222"')
 }

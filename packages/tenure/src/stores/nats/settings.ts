@@ -1,4 +1,6 @@
 import { TenureError } from '../../common/errors.ts'
+import { isObject } from '@tenure/internal/objects'
+import { messageOf } from '@tenure/internal/message'
 import type { Finding } from '../../store-kit/diagnostics.ts'
 
 /** The configuration of the stream behind a bucket, as far as the store checks it. */
@@ -54,7 +56,7 @@ function dangerIn(settings: BucketSettings): { readonly text: string; readonly r
   return undefined
 }
 
-/** Problems with the settings of a bucket that the store accepts, worst first. */
+/** Problems with the settings of a bucket that the store accepts. */
 export function findingsOf(bucket: string, settings: BucketSettings): Finding[] {
   const { num_replicas: replicas = 1, max_bytes: maxBytes = -1 } = settings
   const findings: Finding[] = []
@@ -69,8 +71,35 @@ export function findingsOf(bucket: string, settings: BucketSettings): Finding[] 
   if (maxBytes > 0) {
     say(`The bucket "${bucket}" refuses writes once it has ${maxBytes} bytes (max_bytes). Leave room for all elections.`)
   }
-  say(
-    'NATS does not reveal sync_interval to this connection. By default the server writes to the disk every two minutes, so a crash of its machine loses that much. Set "sync_interval: always" in the jetstream block of every server.',
-  )
   return findings
+}
+
+const syncs = 'Set "sync_interval: always" in the jetstream block of every server.'
+
+/**
+ * Problems with when the servers write to their disks. Only their monitoring ports reveal that, not the connection of a
+ * client.
+ */
+export async function findingsOfDisks(monitors: readonly string[], signal: AbortSignal): Promise<Finding[]> {
+  if (monitors.length === 0) {
+    const text = `NATS does not reveal sync_interval to a client. By default, a crash of the machine loses the writes of the last two minutes, including leases and terms. ${syncs} To check it here, set "monitor" to the monitoring ports, such as http://host:8222.`
+    return [{ risk: 'tight', text }]
+  }
+  const findings = await Promise.all(monitors.map((monitor) => findingsOfDisk(monitor, signal)))
+  return findings.flat()
+}
+
+async function findingsOfDisk(monitor: string, signal: AbortSignal): Promise<Finding[]> {
+  try {
+    const answer = await fetch(new URL('/jsz?config=true', monitor), { signal })
+    const found: unknown = await answer.json()
+    const config = isObject(found) && isObject(found['config']) ? found['config'] : undefined
+    if (config?.['sync_always'] === true) return []
+    const seconds = Number(config?.['sync_interval'] ?? Number.NaN) / 1e9
+    if (Number.isNaN(seconds)) return [{ risk: 'tight', text: `${monitor} does not show the settings of JetStream.` }]
+    const text = `${monitor} writes to its disk every ${seconds} s (sync_interval): a crash of its machine loses the writes since then, and two candidates can lead at once. ${syncs}`
+    return [{ risk: 'unsafe', text }]
+  } catch (error) {
+    return [{ risk: 'tight', text: `${monitor} did not answer: ${messageOf(error)}.` }]
+  }
 }
