@@ -9,26 +9,19 @@ import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { programs } from './programs.ts'
 import type { RunningServer, ServerKind, ServerLocation } from './server.ts'
 
+const configIn = (directory: string) => join(directory, 'nats.conf')
 const wallClockIn = (directory: string) => join(directory, 'wall-clock')
 
 /** nats-server with JetStream, with every write on disk before it is answered. Its wall clock can be set. */
 export const nats: ServerKind = natsWith()
 
 /** nats-server with more settings, in the format of its configuration file. */
-export function natsWith(more: (place: ServerLocation) => string = () => '', jetstream = ''): ServerKind {
+export function natsWith(more: (place: ServerLocation) => string = () => ''): ServerKind {
   return {
     name: 'nats-server',
     program: programs.nats,
-    prepare: (place) => {
-      const { directory, port } = place
-      const lines = [
-        `listen: "127.0.0.1:${port}"`,
-        `jetstream { store_dir: "${join(directory, 'data')}", sync_interval: always ${jetstream} }`,
-        more(place),
-      ]
-      writeFileSync(join(directory, 'nats.conf'), lines.join('\n'))
-    },
-    args: ({ directory }) => ['--config', join(directory, 'nats.conf')],
+    prepare: (place) => writeFileSync(configIn(place.directory), natsConfig(place, more(place))),
+    args: ({ directory }) => ['--config', configIn(directory)],
     env: ({ directory }) => ({ TENURE_WALL_CLOCK: wallClockIn(directory) }),
     probe: ({ port }) => greeting(port),
     url: (port) => `nats://127.0.0.1:${port}`,
@@ -36,11 +29,21 @@ export function natsWith(more: (place: ServerLocation) => string = () => '', jet
   }
 }
 
-/** Makes a running server read its configuration again, after `change` has edited it. */
-export async function reconfigure({ directory, pid }: RunningServer, text: string): Promise<void> {
-  writeFileSync(join(directory, 'nats.conf'), text)
+/** Returns the text of a configuration file. Every write is on disk before it is answered, unless `sync` says otherwise. */
+export function natsConfig(
+  { directory, port }: Pick<ServerLocation, 'directory' | 'port'>,
+  more: string,
+  sync = 'always',
+): string {
+  return `listen: "127.0.0.1:${port}"
+jetstream { store_dir: "${join(directory, 'data')}", sync_interval: ${sync} }
+${more}`
+}
+
+/** Makes a running server use another configuration. */
+export async function reconfigure({ directory, pid }: RunningServer, config: string): Promise<void> {
+  writeFileSync(configIn(directory), config)
   process.kill(pid, 'SIGHUP')
-  await delay(0)
 }
 
 /** Sets the server's wall clock, in seconds ahead of the true time, and waits until the server reads it. */

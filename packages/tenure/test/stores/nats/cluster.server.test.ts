@@ -1,5 +1,5 @@
 /** A cluster of three servers, one of which is cut off from the others, or killed. */
-import { deepEqual, ok, rejects } from 'node:assert/strict'
+import { deepEqual, rejects } from 'node:assert/strict'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../../test/mutants/passes-check.ts'
@@ -45,12 +45,11 @@ type Check = (library: Pick<typeof sound, 'natsStore'>, scene: Scene) => Promise
 const checks: Readonly<Record<string, Check>> = {
   async 'a read through a follower is never older than a write that was confirmed before it'({ natsStore }, scene) {
     const store = natsStore({ kv: scene.kv })
-    for (let count = 0; count < 20; count++) {
-      const { election } = scene.record
-      const before = await scene.majority.read(election, callOf())
-      ok(before)
-      const renewed = granted(await scene.majority.renew(held(before), callOf()))
-      deepEqual(await store.read(election, callOf()), renewed)
+    const { election } = scene.record
+    let record = await scene.majority.read(election, callOf())
+    for (let count = 0; count < 20 && record; count++) {
+      record = granted(await scene.majority.renew(held(record), callOf()))
+      deepEqual(await store.read(election, callOf()), record)
     }
   },
   async 'a server that is cut off from the others does not answer a read from its own copy'({ natsStore }, scene) {
@@ -62,9 +61,11 @@ async function passesSoundOnly(scene: Scene, mutation: NatsMutation): Promise<vo
   const check = checks[mutation.caughtBy]
   if (!check) throw new Error(`There is no check "${mutation.caughtBy}".`)
   const { mutant } = await loadMutant<{ mutant: typeof sound }>(mutation, { mutant: 'stores/nats/index.ts' })
-  const outcomes = []
-  for (const library of [sound, mutant]) outcomes.push(await passes(() => check(library, scene)))
-  expect(outcomes, mutation.name).toEqual([true, false])
+  expect(await passes(() => check(sound, scene))).toBe(true)
+  // A follower lags only now and then.
+  let isCaught = false
+  for (let tries = 0; tries < 20 && !isCaught; tries++) isCaught = !(await passes(() => check(mutant, scene)))
+  expect(isCaught, mutation.name).toBe(true)
 }
 
 function mutantOf(check: string): NatsMutation {

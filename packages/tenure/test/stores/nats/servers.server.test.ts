@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { DiscardPolicy, StorageType } from '@nats-io/jetstream'
 import { expect, onTestFinished, test } from 'vitest'
 import { programs } from '../../../../../test/servers/programs.ts'
-import { nats, natsClient, natsWith } from '../../../../../test/servers/nats.ts'
+import { nats, natsClient, natsConfig, natsWith } from '../../../../../test/servers/nats.ts'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
-import { start, type RunningServer } from '../../../../../test/servers/server.ts'
+import { start, type RunningServer, type ServerKind } from '../../../../../test/servers/server.ts'
 import { describeWith, describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../../testing/src/conformance/scene.ts'
 import type { LeaseStore } from '../../../src/engine/lease-store.ts'
@@ -164,18 +164,12 @@ describeWithPrograms([programs.nats], 'natsStore on servers with special setting
       ['always', []],
       ['"120s"', [expect.stringMatching(/every 120 s \(sync_interval\).*two candidates/)]],
     ] as const) {
-      const monitored = natsWith(({ port }) => `http: "127.0.0.1:${port + 1}"`)
-      const kind = {
-        ...monitored,
+      const kind: ServerKind = {
+        ...nats,
         secondPort: 1,
-        prepare: (place: Parameters<NonNullable<typeof monitored.prepare>>[0]) => {
-          const file = join(place.directory, 'nats.conf')
-          writeFileSync(
-            file,
-            `listen: "127.0.0.1:${place.port}"
-             http: "127.0.0.1:${place.port + 1}"
-             jetstream { store_dir: "${join(place.directory, 'data')}", sync_interval: ${sync} }`,
-          )
+        prepare: (place) => {
+          const config = natsConfig(place, `http: "127.0.0.1:${place.port + 1}"`, sync)
+          writeFileSync(join(place.directory, 'nats.conf'), config)
         },
       }
       const server = await started(kind)
