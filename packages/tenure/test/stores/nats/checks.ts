@@ -46,7 +46,7 @@ export const checks: Readonly<Record<string, (scene: Scene) => Promise<void>>> =
     deepEqual((await states?.next())?.value, record)
     const next = states?.next()
     const renewed = granted(await store.renew(held(record), call))
-    const timer = setTimeout(() => leaving.abort(), 5_000)
+    const timer = setTimeout(() => leaving.abort(), 3_000)
     const shown = await next
     clearTimeout(timer)
     leaving.abort()
@@ -62,7 +62,7 @@ export const checks: Readonly<Record<string, (scene: Scene) => Promise<void>>> =
     deepEqual((await states?.next())?.value, record)
     const next = states?.next()
     await client.manager.streams.deleteMessage('KV_traceless', Number(record.version.split('-')[0]))
-    const timer = setTimeout(() => leaving.abort(), 5_000)
+    const timer = setTimeout(() => leaving.abort(), 3_000)
     const shown = await next
     clearTimeout(timer)
     leaving.abort()

@@ -83,7 +83,7 @@ export const natsClusterMutations: readonly NatsMutation[] = [
     file: bucket,
     find: isCurrent,
     replace: 'revision > 0',
-    caughtBy: 'a read through a follower is never older than a write that was confirmed before it',
+    caughtBy: 'an answer of a server that does not have the newest write is not used',
   },
   {
     name: 'a read does not write first',
