@@ -27,6 +27,7 @@ import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
 import { fileStore } from 'tenure/stores/file'
 import { gcsStore } from 'tenure/stores/gcs'
+import { natsStore } from 'tenure/stores/nats'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
@@ -39,6 +40,7 @@ import { explore, retrace, simulate } from '@tenure/testing/simulation'
 import { fakeClock, fakeLeadership } from '@tenure/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { entryPoints, findOptionTakers } from './functions-with-options.ts'
+import { unusedBucket } from './unused-bucket.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-options-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -266,6 +268,11 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => redisStore(options),
     valid: { connect: () => Promise.reject(new Error('nothing is connected')) },
     near: ['prefixes', 'prefix'],
+  },
+  'tenure/stores/nats: natsStore': {
+    with: (options) => natsStore(options),
+    valid: unusedBucket,
+    near: ['monitors', 'monitor'],
   },
   'tenure/stores/dynamodb: dynamodbStore': {
     with: (options) => dynamodbStore(options),

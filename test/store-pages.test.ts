@@ -15,10 +15,12 @@ import { fileStore } from '../packages/tenure/src/stores/file/index.ts'
 import { gcsStore } from '../packages/tenure/src/stores/gcs/index.ts'
 import { kubernetesStore } from '../packages/tenure/src/stores/kubernetes/index.ts'
 import { multiclusterStore } from '../packages/tenure/src/stores/multicluster/index.ts'
+import { natsStore } from '../packages/tenure/src/stores/nats/index.ts'
 import { postgresStore } from '../packages/tenure/src/stores/postgres/index.ts'
 import { redisStore } from '../packages/tenure/src/stores/redis/index.ts'
 import { s3Store } from '../packages/tenure/src/stores/s3/index.ts'
 import { serviceStore } from '../packages/tenure/src/stores/service/index.ts'
+import { unusedBucket } from './unused-bucket.ts'
 
 const root = join(import.meta.dirname, '..')
 const pageOf = (name: string) => readFileSync(join(root, 'docs/stores', `${name}.md`), 'utf8')
@@ -39,6 +41,7 @@ const stores: Record<string, () => LeaseStore> = {
   kubernetes: () => kubernetesStore({ client: cluster(), namespace: 'jobs' }),
   memory: () => memoryStore(),
   multicluster: () => multiclusterStore({ client: cluster(), namespace: 'jobs' }),
+  nats: () => natsStore(unusedBucket),
   postgres: () => postgresStore({ client: new Pool() }),
   redis: () => redisStore({ connect: () => new Redis({ lazyConnect: true }) }),
   s3: () => s3Store({ client: new S3Client({ region: 'eu-west-1' }), bucket: 'leases' }),

@@ -42,11 +42,16 @@ export async function startNatsCluster(): Promise<NatsCluster> {
       ),
     ),
   )
-  const members = servers.map((server, index) => Object.assign(Object.create(server) as RunningServer, { name: `n${index}` }))
+  const members = servers.map((server, index) =>
+    Object.assign(Object.create(server) as RunningServer, { name: `n${index}` }),
+  )
   const url = `nats://${members.map(({ port }) => `127.0.0.1:${port}`).join(',')}`
   const client = await natsClient(members.map((member) => member.url))
   // The members need some seconds to elect the leader that creates streams.
-  await vi.waitUntil(() => client.manager.getAccountInfo().then(Boolean, () => false), { timeout: 30_000, interval: 50 })
+  await vi.waitUntil(() => client.manager.getAccountInfo().then(Boolean, () => false), {
+    timeout: 30_000,
+    interval: 50,
+  })
   return {
     members,
     url,

@@ -224,7 +224,10 @@ class ObjectServer implements SwapServer<FoundObjects> {
   }
 
   #decodeTerm(election: string, found: VersionedValue | undefined): StoredTermRecord | undefined {
-    return this.#decode(election, 'term', found, ({ value, version }) => ({ value: readTerm(election, value), version }))
+    return this.#decode(election, 'term', found, ({ value, version }) => ({
+      value: readTerm(election, value),
+      version,
+    }))
   }
 
   #decode<T>(

@@ -20,6 +20,8 @@ const schemes = [
   'multicluster',
   'etcd',
   'etcds',
+  'nats',
+  'natss',
   'postgres',
   'postgresql',
   'redis',
@@ -109,6 +111,14 @@ describe('openStore', () => {
     'kubernetes://default?x=1',
     'postgres:host',
     'postgres://one.example.com:5432,two.example.com:5432/app',
+    'nats:host',
+    'nats://host:4222',
+    'nats://host:4222/',
+    'nats://host:4222/a/b',
+    'nats://host:port/leases',
+    'nats://host:4222/leases?prefix=a',
+    'nats://host:4222/leases?monitor=host:8222',
+    'nats://user:%@host:4222/leases',
     'redis:host',
     'redis://',
     'redis://host/zero',
@@ -138,6 +148,7 @@ describe('openStore', () => {
     'file://user:hunter2@host/a',
     'kubernetes://user:hunter2@default',
     'postgres://user:hunter2@one:5432,two:5432/app',
+    'nats://user:hunter2@host:port/leases',
     'redis://user:hunter2@one,two',
     'redis://host?password=hunter2',
     'https://user:hunter2@host:99999',
@@ -151,7 +162,7 @@ describe('openStore', () => {
     expect(String(error)).not.toContain('hunter2')
   })
 
-  const servers = ['etcd', 'etcds', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
+  const servers = ['etcd', 'etcds', 'nats', 'natss', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
   test.each(servers)('openStore shows no part of an unencoded password: %s', async (scheme) => {
     const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
     for (const login of logins) {

@@ -60,7 +60,9 @@ export class NatsBucket implements ObjectBackend {
     return this.#use(call, async ({ kv }) => {
       const key = keyOf(election, kind)
       try {
-        const revision = await (version === undefined ? kv.create(key, text) : kv.update(key, text, revisionIn(version)))
+        const revision = await (version === undefined
+          ? kv.create(key, text)
+          : kv.update(key, text, revisionIn(version)))
         return versionOf(revision, text)
       } catch (error) {
         if (isRefusal(error)) return undefined
@@ -223,12 +225,7 @@ function valueOf(message: NatsMessage | undefined): VersionedValue | undefined {
 }
 
 /** Reads the newest messages of some subjects, all of one moment. */
-function lastOf(
-  manager: NatsManager,
-  stream: string,
-  subjects: string[],
-  signal: AbortSignal,
-): Promise<NatsMessage[]> {
+function lastOf(manager: NatsManager, stream: string, subjects: string[], signal: AbortSignal): Promise<NatsMessage[]> {
   signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const found: NatsMessage[] = []

@@ -63,13 +63,18 @@ export function managerOf(kv: NatsKv, given: unknown): NatsManager {
   // Every bucket of "@nats-io/kv" 3 has one, although its type does not say so.
   const manager: unknown = given ?? Reflect.get(kv, 'jsm')
   if (isManager(manager)) return manager
-  throw invalidOption('manager', manager, 'it must be a manager of "@nats-io/jetstream": await jetstreamManager(connection)')
+  throw invalidOption(
+    'manager',
+    manager,
+    'it must be a manager of "@nats-io/jetstream": await jetstreamManager(connection)',
+  )
 }
 
 function isManager(value: unknown): value is NatsManager {
   if (typeof value !== 'object' || value === null) return false
   return (
-    hasMethods(Reflect.get(value, 'streams'), ['info']) && hasMethods(Reflect.get(value, 'direct'), ['getLastMessagesFor'])
+    hasMethods(Reflect.get(value, 'streams'), ['info']) &&
+    hasMethods(Reflect.get(value, 'direct'), ['getLastMessagesFor'])
   )
 }
 

@@ -42,7 +42,9 @@ const named: Readonly<Record<string, KnownNatsFailure>> = {
   PermissionViolationError: unauthorized(
     'The NATS user lacks a permission. It needs to publish to "$KV.BUCKET.>", "$JS.API.STREAM.INFO.KV_BUCKET", "$JS.API.DIRECT.GET.KV_BUCKET" and "$JS.API.CONSUMER.>", and to subscribe to "_INBOX.>"',
   ),
-  JetStreamNotEnabled: unavailable('No stream answered: JetStream is not enabled, or the bucket does not exist or has no leader at the moment'),
+  JetStreamNotEnabled: unavailable(
+    'No stream answered: JetStream is not enabled, or the bucket does not exist or has no leader at the moment',
+  ),
   NoRespondersError: unavailable('JetStream did not answer: it is not enabled, or has no leader at the moment'),
   ClosedConnectionError: unavailable('The connection to NATS is closed'),
   DrainingConnectionError: unavailable('The connection to NATS is being closed'),

@@ -34,17 +34,26 @@ function dangerIn(settings: BucketSettings): { readonly text: string; readonly r
   const own = 'Use a bucket of its own for elections'
   if (maxAge > 0) return { text: 'deletes its values after a time (max_age, or "ttl")', remedy: `${own}, without it.` }
   if (settings.storage === 'memory') {
-    return { text: 'is in memory, so a restart of the server loses all leases and terms', remedy: `${own}, on "file" storage.` }
+    return {
+      text: 'is in memory, so a restart of the server loses all leases and terms',
+      remedy: `${own}, on "file" storage.`,
+    }
   }
   if (Reflect.get(settings, 'persist_mode') === 'async') {
     return { text: 'confirms writes before they are stored (persist_mode async)', remedy: `${own}, without it.` }
   }
   if (settings.retention !== undefined && settings.retention !== 'limits') {
-    return { text: `deletes values once they were read (retention ${settings.retention})`, remedy: `${own}, created as a bucket.` }
+    return {
+      text: `deletes values once they were read (retention ${settings.retention})`,
+      remedy: `${own}, created as a bucket.`,
+    }
   }
   if (settings.discard !== 'new' && (maxBytes > 0 || maxMessages > 0)) {
     const limit = maxBytes > 0 ? 'max_bytes' : 'max_msgs'
-    return { text: `deletes its oldest values when it is full (${limit} with discard "old")`, remedy: 'Set discard "new".' }
+    return {
+      text: `deletes its oldest values when it is full (${limit} with discard "old")`,
+      remedy: 'Set discard "new".',
+    }
   }
   if (settings.mirror !== undefined || (settings.sources?.length ?? 0) > 0) {
     return { text: 'is a copy of other buckets (mirror or sources)', remedy: 'Use the original bucket.' }
@@ -69,7 +78,9 @@ export function findingsOf(bucket: string, settings: BucketSettings): Finding[] 
     say(`The bucket "${bucket}" has ${replicas} replicas, which tolerate no more failures than ${replicas - 1} would.`)
   }
   if (maxBytes > 0) {
-    say(`The bucket "${bucket}" refuses writes once it has ${maxBytes} bytes (max_bytes). Leave room for all elections.`)
+    say(
+      `The bucket "${bucket}" refuses writes once it has ${maxBytes} bytes (max_bytes). Leave room for all elections.`,
+    )
   }
   return findings
 }

@@ -104,7 +104,10 @@ export const checks: Readonly<Record<string, (scene: Scene) => Promise<void>>> =
         return kv.delete(...given)
       },
     })
-    const answer = await natsStore({ kv: slow }).forget?.({ election: record.election, version: released.version }, call)
+    const answer = await natsStore({ kv: slow }).forget?.(
+      { election: record.election, version: released.version },
+      call,
+    )
     equal(answer?.ok, false)
     ok((await other.read(record.election, call))?.term === record.term + 1)
   },

@@ -16,7 +16,10 @@ async function find(name: string, scene: Scene): Promise<() => Promise<void>> {
   const kv = await scene.client.bucket('mutants')
   const open = () => scene.natsStore({ kv })
   const remove = (election: string) => kv.delete(keyOf(election, 'record'))
-  const cases = storeConformance(() => ({ store: open(), open, remove }), { leaseDurationMs: 1_000, patienceMs: 20_000 })
+  const cases = storeConformance(() => ({ store: open(), open, remove }), {
+    leaseDurationMs: 1_000,
+    patienceMs: 20_000,
+  })
   const run = cases.find((one) => one.name === name)?.run
   if (!run) throw new Error(`There is no check "${name}".`)
   return run

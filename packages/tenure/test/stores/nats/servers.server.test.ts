@@ -1,5 +1,5 @@
 /** Wrong credentials, unsuitable buckets, full servers, and connections that fail. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DiscardPolicy, StorageType } from '@nats-io/jetstream'
 import { expect, onTestFinished, test } from 'vitest'
@@ -46,9 +46,16 @@ async function clientOf(url: string, options?: object) {
   return client
 }
 
+const page = readFileSync(join(import.meta.dirname, '../../../../../docs/stores/nats.md'), 'utf8')
+/** The permissions that the page lists. */
+const permissions = /^publish: \[.*\]\nsubscribe: \[.*\]$/m.exec(page)?.[0] ?? ''
+
 const users = () => `
   authorization { users: [
     { user: admin, password: right }
+    { user: least, password: right, permissions: {
+      ${permissions}
+    } }
     { user: reader, password: right, permissions: {
       publish: ["$JS.API.STREAM.INFO.KV_leases", "$JS.API.DIRECT.GET.KV_leases"], subscribe: ["_INBOX.>"] } }
   ] }`
@@ -67,6 +74,25 @@ describeWith(natsWith(users), 'natsStore with users', (server) => {
     })
     writeFileSync(file, 'right\n')
     granted(await store.acquire(claimOf(), callOf()))
+  })
+
+  test('the permissions on the page are enough for every call', async () => {
+    await (await clientOf(server().url, { user: 'admin', pass: 'right' })).bucket('leases')
+    const store = await opened(urlOf('least:right'))
+    const { election } = claimOf()
+    const record = granted(await store.acquire(claimOf({ election }), callOf()))
+    const leaving = new AbortController()
+    const states = store.watch?.(election, { signal: leaving.signal })[Symbol.asyncIterator]()
+    expect((await states?.next())?.value).toEqual(record)
+    const next = states?.next()
+    const released = granted(await store.release(held(record), callOf()))
+    expect((await next)?.value).toEqual(released)
+    leaving.abort()
+    expect((await store.list?.({}, callOf()))?.records.map((one) => one.election)).toContain(election)
+    expect(await store.forget?.({ election, version: released.version }, callOf())).toEqual({ ok: true })
+    // This grant replaces the marker of the deleted value.
+    const again = claimOf({ election, afterTerm: record.term, expiredVersion: '' })
+    expect(granted(await store.acquire(again, callOf())).term).toBe(record.term + 1)
   })
 
   test('a user who may not write gets an error that lists the permissions', async () => {
