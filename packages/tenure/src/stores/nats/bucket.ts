@@ -11,7 +11,7 @@ import type { ObjectBackend, ObjectKind, ObjectPair } from '../../store-kit/two-
 import { watchTimeoutMs } from '../../store-kit/watch-timeout.ts'
 import { OpenWatches } from '../../store-kit/watches.ts'
 import type { NatsManager, NatsMessage } from './client.ts'
-import type { BucketConnections, OpenBucket } from './connections.ts'
+import type { OpenBuckets, OpenBucket } from './open-buckets.ts'
 import { failureOf, isRefusal } from './failures.ts'
 import { keyOf } from './keys.ts'
 import { findingsOf, findingsOfDisks } from './settings.ts'
@@ -24,20 +24,20 @@ const retryReadMs = 20
 const mostOnPage = 100
 
 /** The state that a watch has seen, and up to which revision. */
-interface SeenRevision extends ObjectPair {
+interface WatchedPair extends ObjectPair {
   readonly revision: number
 }
 
 /** The two values of each election in a bucket. */
 export class NatsBucket implements ObjectBackend {
-  readonly #connections: BucketConnections
+  readonly #buckets: OpenBuckets
   readonly #clock: Clock
   /** For error messages. */
   readonly #place: string
   readonly #watches = new OpenWatches()
 
-  constructor(connections: BucketConnections, place: string, clock: Clock) {
-    this.#connections = connections
+  constructor(buckets: OpenBuckets, place: string, clock: Clock) {
+    this.#buckets = buckets
     this.#place = place
     this.#clock = clock
   }
@@ -113,7 +113,7 @@ export class NatsBucket implements ObjectBackend {
 
   close(): void {
     this.#watches.close()
-    this.#connections.close()
+    this.#buckets.close()
   }
 
   /**
@@ -121,7 +121,7 @@ export class NatsBucket implements ObjectBackend {
    * from the others. So the store first writes to another key of the same stream. Only an answer that contains this
    * write is current.
    */
-  async #read(bucket: OpenBucket, election: string, signal: AbortSignal): Promise<SeenRevision> {
+  async #read(bucket: OpenBucket, election: string, signal: AbortSignal): Promise<WatchedPair> {
     const { kv, manager, settings } = bucket
     const revision = await kv.put(readsKey, '')
     const subjectOf = (key: string) => `$KV.${bucket.bucket}.${key}`
@@ -137,8 +137,8 @@ export class NatsBucket implements ObjectBackend {
   }
 
   /** Yields the current state, then each change. Resumes after an interruption, possibly on another server. */
-  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<SeenRevision, void, undefined> {
-    for (let seen: SeenRevision | undefined; ;) {
+  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<WatchedPair, void, undefined> {
+    for (let seen: WatchedPair | undefined; ;) {
       if (!seen) {
         seen = await this.#use({ signal }, (bucket, ending) => this.#read(bucket, election, ending))
         yield seen
@@ -161,10 +161,10 @@ export class NatsBucket implements ObjectBackend {
 
   async *#changes(
     election: string,
-    from: SeenRevision,
+    from: WatchedPair,
     signal: AbortSignal,
     onSilence: () => void,
-  ): AsyncGenerator<SeenRevision, void, undefined> {
+  ): AsyncGenerator<WatchedPair, void, undefined> {
     const { kv, lost } = await this.#use({ signal }, async (bucket) => bucket)
     const key = keyOf(election, 'record').replace(/record$/, '*')
     const entries = await kv.watch({ key, resumeFromRevision: from.revision + 1 })
@@ -193,7 +193,7 @@ export class NatsBucket implements ObjectBackend {
   async #use<T>(call: CallOptions, action: (bucket: OpenBucket, signal: AbortSignal) => Promise<T>): Promise<T> {
     try {
       return await bounded(this.#clock, 'NATS', call, (signal) =>
-        this.#connections.use(signal, (bucket) => action(bucket, signal)),
+        this.#buckets.use(signal, (bucket) => action(bucket, signal)),
       )
     } catch (error) {
       if (call.signal.aborted) throw error

@@ -5,13 +5,10 @@
  */
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { systemClock, type Clock } from '../../common/clock.ts'
-import { invalidOption } from '../../common/errors.ts'
 import { checkClock } from '../../engine/check-values.ts'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
-import { twoObjectStore } from '../../store-kit/two-object-store.ts'
-import { NatsBucket } from './bucket.ts'
 import { checkKv, managerOf, type NatsKv, type NatsManager } from './client.ts'
-import { BucketConnections, type BucketAccess } from './connections.ts'
+import { storeOn } from './store-on.ts'
 
 export type { InspectableStore } from '../../store-kit/diagnostics.ts'
 export type { NatsEntries, NatsEntry, NatsKv, NatsManager, NatsMessage } from './client.ts'
@@ -48,32 +45,4 @@ export function natsStore(options: NatsStoreOptions): InspectableStore {
   checkClock(clock)
   const access = { kv, manager: managerOf(kv, options.manager) }
   return storeOn(async () => access, { place: 'the bucket', monitor: options.monitor, clock })
-}
-
-/** Settings of {@link storeOn}. */
-interface StoreSettings extends Pick<NatsStoreOptions, 'monitor'> {
-  /** Names the bucket in errors. */
-  readonly place: string
-  readonly clock: Clock
-}
-
-/** Builds the store on a bucket that `open` opens whenever it is not open. */
-export function storeOn(
-  open: () => Promise<BucketAccess>,
-  { place, monitor = [], clock }: StoreSettings,
-): InspectableStore {
-  checkMonitors(monitor)
-  const bucket = new NatsBucket(new BucketConnections(open), place, clock)
-  const store = twoObjectStore(bucket, clock)
-  return {
-    ...store,
-    inspect: (call) => bucket.inspect(monitor, call),
-    close: async () => bucket.close(),
-  }
-}
-
-function checkMonitors(monitor: unknown): void {
-  const isUrl = (one: unknown) => typeof one === 'string' && /^https?:\/\//.test(one) && URL.canParse(one)
-  if (Array.isArray(monitor) && monitor.every(isUrl)) return
-  throw invalidOption('monitor', monitor, 'it must be an array of URLs such as "http://10.0.0.1:8222"')
 }

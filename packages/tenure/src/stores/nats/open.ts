@@ -5,8 +5,8 @@ import { isTenureError } from '../../common/errors.ts'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
 import { loadDriver, missing } from '../../store-kit/load-package.ts'
 import { checkKv, managerOf } from './client.ts'
-import type { BucketAccess } from './connections.ts'
-import { storeOn } from './index.ts'
+import type { BucketAccess } from './open-buckets.ts'
+import { storeOn } from './store-on.ts'
 
 /** The required form of a URL. */
 export const natsUrlRule =

@@ -31,7 +31,7 @@ export function checkBucket(bucket: string, settings: BucketSettings): void {
 
 function dangerIn(settings: BucketSettings): { readonly text: string; readonly remedy: string } | undefined {
   const { max_age: maxAge = 0, max_bytes: maxBytes = -1, max_msgs: maxMessages = -1 } = settings
-  const own = 'Use a bucket of its own for elections'
+  const own = 'Use a dedicated bucket for elections'
   if (maxAge > 0) return { text: 'deletes its values after a time (max_age, or "ttl")', remedy: `${own}, without it.` }
   if (settings.storage === 'memory') {
     return {

@@ -69,7 +69,7 @@ export const natsMutations: readonly NatsMutation[] = [
   },
   {
     name: 'the settings of a bucket are not checked',
-    file: 'stores/nats/connections.ts',
+    file: 'stores/nats/open-buckets.ts',
     find: 'checkBucket(bucket, streamInfo.config)',
     replace: '',
     caughtBy: 'a bucket in memory is refused',

@@ -30,7 +30,7 @@ interface SharedBucket {
  * Keeps one bucket open. If the store opened the connection itself, an abandoned call retires the connection: no new
  * call uses it, so that a half-open connection does not delay the next call. It is closed after its last pending call.
  */
-export class BucketConnections {
+export class OpenBuckets {
   readonly #open: () => Promise<BucketAccess>
   #current: SharedBucket | undefined
 
