@@ -244,7 +244,7 @@ export class ShardFleet {
       const isSeated = shards.status().seat !== undefined
       const busy = new Map([...holding, ...working.values()].map((context) => [context.shard, context]))
       for (const [shard, { signal }] of busy) {
-        // With a seat, its work keeps the shard until it settles. Without one, work that ignores its signal goes on alone.
+        // With a seat, its work keeps the shard until it settles. Without one, work that ignores its signal keeps running alone.
         if (signal.aborted && !isSeated) continue
         deepStrictEqual(active.get(shard), undefined, `work of two processes on shard ${shard} at ${nowMs} ms`)
         active.set(shard, identity)
