@@ -380,6 +380,8 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/postgres: PostgresListeningSql.end': 'users implement it',
   'tenure/stores/redis: NodeRedisStoreClient.eval': 'of the package "redis"',
   'tenure/stores/redis: NodeRedisStoreClient.evalSha': 'of the package "redis"',
+  'tenure/stores/nats: NatsKv.delete': 'of the package "@nats-io/kv"',
+  'tenure/stores/nats: NatsKv.watch': 'of the package "@nats-io/kv"',
   'tenure/stores/dynamodb: AwsClient.send': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.deleteItem': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.describeTable': 'of the AWS SDK',
