@@ -175,6 +175,11 @@ export const programs = {
     binary: 'tenure-fake-gcs',
     source: { goModule: join(import.meta.dirname, 'fake-gcs'), buildMinutes: 3 },
   },
+  actionlint: {
+    variable: 'TENURE_ACTIONLINT',
+    binary: 'tenure-actionlint',
+    source: { goModule: join(import.meta.dirname, 'actionlint'), buildMinutes: 1 },
+  },
   chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
   curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },
   haproxy: {
