@@ -68,7 +68,7 @@ test('only the job that publishes can prove its identity, and it runs no script 
   expect(publish?.needs).toBe('verify')
   expect(runs(publish)).toContain('npm publish --provenance --ignore-scripts')
   expect(runs(publish)).toContain('npm ci --ignore-scripts')
-  expect(runs(publish)).toContain('npm sbom --sbom-format spdx --omit dev')
+  expect(runs(publish)).toContain('npm sbom --package-lock-only --sbom-format spdx --omit dev')
   expect(JSON.stringify(jobs)).not.toMatch(/NPM_TOKEN|NODE_AUTH_TOKEN/)
 })
 
