@@ -1,0 +1,148 @@
+/** A statement, and the names of its parameters in order. */
+export interface Statement {
+  readonly text: string
+  readonly parameters: readonly string[]
+}
+
+/**
+ * All statements of the store. Each is one transaction, so that a pool may send each on another connection.
+ *
+ * Texts are sent and returned as hexadecimal digits. So neither the character set of a connection, nor a collation, nor
+ * a `sql_mode` can change or merge them. No literal is empty, because one `sql_mode` reads '' as NULL.
+ */
+export interface Statements {
+  /** Returns one row for each column of the table, or one row without a name if there is no table. */
+  readonly table: Statement
+  readonly create: Statement
+  readonly find: Statement
+  /** Overwrites a record if the highest term and its duration stay the same: a renewal or a release. */
+  readonly renew: Statement
+  /** Overwrites a record together with the highest term. */
+  readonly take: Statement
+  /** Inserts a record and a term if there is neither. */
+  readonly first: Statement
+  /**
+   * Inserts a row without a record, a term, or both, where they are missing. `take` then overwrites both in one step.
+   */
+  readonly complete: Statement
+  /** Changes a row, but no part that anyone compares. Its commit is durable only if all commits before it are. */
+  readonly confirm: Statement
+  /** Deletes a record. */
+  readonly forget: Statement
+  /** Deletes a record together with its highest term. */
+  readonly forgetTerm: Statement
+  list(limit: number): Statement
+}
+
+/** The settings of a connection and its server that `checkSettings` reads. */
+export const settings: Statement = statement(`
+  show variables where variable_name in ('version', 'log_bin', 'binlog_format', 'autocommit', 'in_transaction')`)
+
+/** The content of a row without a record, and the version of a term. */
+export const nothing = '-'
+
+/** No wait for a lock takes longer: the shortest time that a server knows. */
+export const longestLockSeconds = 1
+
+const waits = `innodb_lock_wait_timeout = ${longestLockSeconds}, lock_wait_timeout = ${longestLockSeconds}`
+
+/** Makes a connection end by itself what MySQL cannot end per statement, for connections that the store opened. */
+export const connectionSettings = `set session autocommit = 1, ${waits}`
+
+const columns = {
+  id: 'varbinary(264)',
+  version: 'varbinary(64)',
+  term: 'bigint unsigned',
+  lease_ms: 'double',
+  record: 'mediumblob',
+  confirmations: 'int unsigned',
+}
+
+/** The columns in the form of {@link columnOf}. */
+export const expectedColumns = Object.entries(columns).map(([name, type]) => `${name} ${type}`)
+
+/** A column as the server describes it. Only some servers show the width of integers, which has no meaning. */
+export function columnOf(name: string, type: string): string {
+  return `${name} ${type.toLowerCase().replace(/int\(\d+\)/, 'int')}`
+}
+
+/** Creates the table, unless it exists. */
+export function creation(table: string): string {
+  const lines = Object.entries(columns).map(([name, type]) => `${name} ${type} not null`)
+  return `create table if not exists ${table} (${lines.join(', ')}, primary key (id)) engine = InnoDB`
+}
+
+/** The statements for one table. Only MariaDB limits waits and shows open transactions within a statement. */
+export function statementsFor(table: string, isMariaDB: boolean): Statements {
+  const opened = isMariaDB ? '@@session.in_transaction' : '0'
+  const writable = `cast(@@global.read_only as char) in ('0', 'OFF')`
+  const flushed = `@@global.innodb_flush_log_at_trx_commit in (1, 3)`
+  // Every write checks these conditions, because they can change at any time and differ between connections.
+  const isSafe = `${writable} and ${flushed} and @@session.autocommit = 1 and ${opened} = 0`
+  const limited = (text: string) => statement(isMariaDB ? `set statement ${waits} for ${text}` : text)
+  const isSeen = `id = unhex(:id) and version = :version and ${isSafe}`
+  const into = `insert into ${table} (id, version, term, lease_ms, record, confirmations)`
+  const keptRow = `select unhex(:termId), '${nothing}', :term, :leaseMs, '${nothing}', 0 from dual where ${isSafe}`
+  const both = `${table} as lease join ${table} as kept on kept.id = unhex(:termId)`
+  const isBothSeen = `lease.id = unhex(:id) and lease.version = :version and kept.term = :highestTerm and ${isSafe}`
+  const [schema, name] = table.includes('.') ? table.split('.') : [undefined, table]
+  const literal = (quoted = '') => `'${quoted.replaceAll('`', '')}'`
+  const isTable = `tables.table_schema = ${schema === undefined ? 'database()' : literal(schema)} and tables.table_name = ${literal(name)}`
+  return {
+    table: limited(`
+      select tables.table_name as found, tables.engine as engine, columns.column_name as name,
+        columns.column_type as type, columns.column_key as keyed
+      from (select 1 as one) as asked
+      left join information_schema.tables as tables on ${isTable}
+      left join information_schema.columns as columns on columns.table_schema = tables.table_schema
+        and columns.table_name = tables.table_name
+      order by columns.ordinal_position`),
+    create: limited(creation(table)),
+    // A locking read shows the newest commit, even in a transaction with an old snapshot and at every isolation level.
+    find: limited(`
+      select 'tenure' as answer, cast(${writable} as char) as writable, cast(${flushed} as char) as flushed,
+        cast(@@session.autocommit = 1 as char) as committing, cast(${opened} = 1 as char) as opened,
+        convert(lease.version using ascii) as version, hex(lease.record) as record,
+        cast(kept.term as char) as term, cast(kept.lease_ms as char) as duration
+      from (select 1 as one) as asked
+      left join ${table} as lease on lease.id = unhex(:id)
+      left join ${table} as kept on kept.id = unhex(:termId)
+      lock in share mode`),
+    renew: limited(`update ${table} set version = :next, record = unhex(:record) where ${isSeen}`),
+    take: limited(`
+      update ${both} set lease.version = :next, lease.record = unhex(:record), kept.term = :term,
+        kept.lease_ms = :leaseMs
+      where ${isBothSeen}`),
+    first: limited(`
+      ${into} select unhex(:id), :next, 0, 0, unhex(:record), 0 from dual where ${isSafe} union all ${keptRow}`),
+    complete: limited(`
+      ${into} select unhex(:id), :next, 0, 0, '${nothing}', 0 from dual where ${isSafe} union all ${keptRow}
+      on duplicate key update confirmations = ${table}.confirmations`),
+    confirm: limited(`update ${table} set confirmations = (confirmations + 1) % 1000000 where ${isSeen}`),
+    forget: limited(`delete from ${table} where ${isSeen}`),
+    forgetTerm: limited(`delete lease, kept from ${both} where ${isBothSeen}`),
+    list: (limit) =>
+      limited(`
+        select hex(id) as id, convert(version using ascii) as version, hex(record) as record from ${table}
+        where id > unhex(:after) and id < '${lastRecordId}' and record <> '${nothing}'
+        order by id limit ${Math.trunc(limit)}`),
+  }
+}
+
+/** The key of an election's record or of its highest term. They differ, so that deleting one leaves the other. */
+export function idOf(election: string, kind: 'lease' | 'term'): string {
+  return `${kind}/${election}`
+}
+
+/** Follows the keys of all records, and precedes those of all terms. */
+const lastRecordId = 'lease0'
+
+/** Replaces names with `?`. */
+function statement(named: string): Statement {
+  const parameters: string[] = []
+  const text = named.replace(/:(\w+)/g, (_, name: string) => {
+    parameters.push(name)
+    return '?'
+  })
+  return { text: text.replace(/\s+/g, ' ').trim(), parameters }
+}
