@@ -1,7 +1,7 @@
 import type { CallBound } from '../../common/call-bound.ts'
 import { invalidOption, optionError, TenureError } from '../../common/errors.ts'
 import { isUsableAfter } from './failures.ts'
-import type { Statement } from './statements.ts'
+import { within, type Statement } from './statements.ts'
 
 /** A row as clients return it. The store's statements return every column as text. */
 export type MysqlRow = { readonly [column: string]: unknown }
@@ -52,7 +52,8 @@ export function runOn(client: MysqlClient): Run {
   const executor = 'promise' in client && typeof client.promise === 'function' ? client.promise() : client
   if (!('execute' in executor)) throw notClient(client)
   if (isPool(executor)) return (...call) => runOnPool(executor, ...call)
-  return async ({ text }, values, bound, check) => {
+  return async (statement, values, bound, check) => {
+    const text = within(statement, bound.leftMs)
     const answer = answerOf(await bound.race(Promise.resolve(executor.execute(text, values))))
     check?.(answer)
     return answer
@@ -80,7 +81,7 @@ function isPool(client: MysqlExecutor): client is MysqlPool {
 
 async function runOnPool(
   pool: MysqlPool,
-  { text }: Statement,
+  statement: Statement,
   values: string[],
   bound: CallBound,
   check?: (answer: Answer) => void,
@@ -99,6 +100,7 @@ async function runOnPool(
   }
   let isUsable = true
   try {
+    const text = within(statement, bound.leftMs)
     const answer = answerOf(await bound.race(Promise.resolve(connection.execute(text, values))))
     check?.(answer)
     return answer

@@ -41,13 +41,25 @@ export const settings: Statement = statement(`
 /** The content of a row without a record, and the version of a term. */
 export const nothing = '-'
 
-/** No wait for a lock takes longer: the shortest time that a server knows. */
-export const longestLockSeconds = 1
+/** The server measures waits in whole seconds. A longer wait is for a commit that hangs. */
+const longestLockSeconds = 5
 
-const waits = `innodb_lock_wait_timeout = ${longestLockSeconds}, lock_wait_timeout = ${longestLockSeconds}`
+/** What {@link within} replaces. */
+const lockSeconds = '{lockSeconds}'
 
-/** Makes a connection end by itself what MySQL cannot end per statement, for connections that the store opened. */
-export const connectionSettings = `set session autocommit = 1, ${waits}`
+const waits = `innodb_lock_wait_timeout = ${lockSeconds}, lock_wait_timeout = ${lockSeconds}`
+
+/** The text of a statement for a call that has this much time left. It waits for locks no longer than that. */
+export function within({ text }: Statement, leftMs: number | undefined): string {
+  const leftSeconds = Math.floor((leftMs ?? Infinity) / 1_000)
+  return text.replaceAll(lockSeconds, String(Math.min(Math.max(leftSeconds, 1), longestLockSeconds)))
+}
+
+/** Settings for connections that the store opened, because MySQL cannot limit a single statement. */
+export const connectionSettings = within(
+  { text: `set session autocommit = 1, ${waits}`, parameters: [] },
+  longestLockSeconds * 1_000,
+)
 
 const columns = {
   id: 'varbinary(264)',
