@@ -118,7 +118,7 @@ async function runOnPool(
 function answerOf(given: unknown): Answer {
   const first: unknown = Array.isArray(given) ? given[0] : undefined
   const result = Array.isArray(first) || isHeader(first) ? first : given
-  if (Array.isArray(result)) return { rows: result as readonly MysqlRow[], affected: 0 }
+  if (Array.isArray(result)) return { rows: result.map(textRow), affected: 0 }
   if (typeof result === 'number' || typeof result === 'bigint') return { rows: [], affected: Number(result) }
   if (!isHeader(result)) {
     const text =
@@ -127,6 +127,14 @@ function answerOf(given: unknown): Answer {
   }
   if ((Number(result.serverStatus ?? 0) & inTransaction) !== 0) throw isInTransaction()
   return { rows: [], affected: Number(result.affectedRows) }
+}
+
+/** Some clients are configured to return text as bytes. */
+function textRow(row: MysqlRow): MysqlRow {
+  const isText = ([, value]: [string, unknown]) => !Buffer.isBuffer(value)
+  const entries = Object.entries(row)
+  if (entries.every(isText)) return row
+  return Object.fromEntries(entries.map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString() : value]))
 }
 
 interface Header {
