@@ -19,8 +19,10 @@ export function mariadbWith(settings: Readonly<Record<string, string | number>>)
     user: () => unprivileged('mysql'),
     prepare({ path, directory, user }) {
       const share = shareOf(path)
-      mkdirSync(join(directory, 'data'))
-      if (user) chownSync(join(directory, 'data'), user.uid, user.gid)
+      for (const folder of ['data', 'tmp']) {
+        mkdirSync(join(directory, folder))
+        if (user) chownSync(join(directory, folder), user.uid, user.gid)
+      }
       const create = ['create database mysql;', 'create database tenure;', 'use mysql;', '']
       const files = ['mysql_system_tables.sql', 'mysql_system_tables_data.sql']
       const input = [create.join('\n'), ...files.map((file) => readFileSync(join(share, file), 'utf8'))].join('')
@@ -65,8 +67,10 @@ const small = [
   'aria-pagecache-buffer-size=1M',
 ].map((setting) => `--${setting}`)
 
+/** A server that starts deletes the temporary tables in its folder for them, even those of a running server. */
 function placesOf(directory: string, share: string): string[] {
-  return [`--datadir=${join(directory, 'data')}`, `--lc-messages-dir=${share}`]
+  const [data, temporary] = [join(directory, 'data'), join(directory, 'tmp')]
+  return [`--datadir=${data}`, `--tmpdir=${temporary}`, `--lc-messages-dir=${share}`]
 }
 
 /** The folder with the server's messages and SQL files. */

@@ -255,8 +255,13 @@ class MysqlServer implements SwapServer<FoundRows> {
       await run(settings, [], bound, ({ rows }) => checkConnection((found = settingsIn(rows))))
       this.#statements = statementsFor(quoted, isMariaDB(found))
     }
-    if (!this.#hasTable) this.#hasTable = checkTable((await run(this.#statements.table, [], bound)).rows, table)
-    return this.#statements
+    const statements = this.#statements
+    if (!this.#hasTable) {
+      const { rows: engine } = await run(statements.engine, [], bound)
+      const { rows: columns } = engine.length === 0 ? { rows: [] } : await run(statements.columns, [], bound)
+      this.#hasTable = checkTable(engine, columns, table)
+    }
+    return statements
   }
 
   /** Runs a call within its own deadline, even if the client ignores it, and converts errors. */

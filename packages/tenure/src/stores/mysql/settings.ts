@@ -43,12 +43,13 @@ export function checkFound([row]: readonly MysqlRow[]): void {
  * Whether there is a table. Throws unless it is one that this store can use. Other columns could shorten a text without
  * an error, and other engines cannot undo half a write.
  */
-export function checkTable(rows: readonly MysqlRow[], table: string): boolean {
-  const [row] = rows
-  if (!row || row['found'] === undefined) throw isUnreadable()
-  if (row['found'] === null) return false
+export function checkTable([row]: readonly MysqlRow[], rows: readonly MysqlRow[], table: string): boolean {
+  const [first] = rows
+  // The table may be dropped or created between the two statements.
+  if (!row || !first) return false
   const engine = String(row['engine'])
-  const isKey = row['name'] === 'id' && row['keyed'] === 'PRI' && rows.filter((one) => one['keyed'] === 'PRI').length === 1
+  const keys = rows.filter(({ keyed }) => keyed === 'PRI')
+  const isKey = keys.length === 1 && keys[0] === first
   const columns = rows.map(({ name, type }) => columnOf(String(name), String(type)))
   if (!isKey || columns.join() !== expectedColumns.join()) {
     const text = `The table "${table}" was not created by Tenure, or was changed since. Set the option "table" to another name (in a URL: ?table=NAME).`

@@ -11,8 +11,10 @@ export interface Statement {
  * a `sql_mode` can change or merge them. No literal is empty, because one `sql_mode` reads '' as NULL.
  */
 export interface Statements {
-  /** Returns one row for each column of the table, or one row without a name if there is no table. */
-  readonly table: Statement
+  /** Returns a row with the table's engine, if there is a table. */
+  readonly engine: Statement
+  /** Returns a row for each column of the table. */
+  readonly columns: Statement
   readonly create: Statement
   readonly find: Statement
   /** Overwrites a record if the highest term and its duration stay the same: a renewal or a release. */
@@ -99,16 +101,12 @@ export function statementsFor(table: string, isMariaDB: boolean): Statements {
   const isBothSeen = `lease.id = unhex(:id) and lease.version = :version and kept.term = :highestTerm and ${isSafe}`
   const [schema, name] = table.includes('.') ? table.split('.') : [undefined, table]
   const literal = (quoted = '') => `'${quoted.replaceAll('`', '')}'`
-  const isTable = `tables.table_schema = ${schema === undefined ? 'database()' : literal(schema)} and tables.table_name = ${literal(name)}`
+  const isTable = `table_schema = ${schema === undefined ? 'database()' : literal(schema)} and table_name = ${literal(name)}`
   return {
-    table: limited(`
-      select tables.table_name as found, tables.engine as engine, columns.column_name as name,
-        columns.column_type as type, columns.column_key as keyed
-      from (select 1 as one) as asked
-      left join information_schema.tables as tables on ${isTable}
-      left join information_schema.columns as columns on columns.table_schema = tables.table_schema
-        and columns.table_name = tables.table_name
-      order by columns.ordinal_position`),
+    engine: limited(`select engine as engine from information_schema.tables where ${isTable}`),
+    columns: limited(`
+      select column_name as name, column_type as type, column_key as keyed from information_schema.columns
+      where ${isTable} order by ordinal_position`),
     create: limited(creation(table)),
     // A locking read shows the newest commit, even in a transaction with an old snapshot and at every isolation level.
     find: limited(`

@@ -160,7 +160,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
 
   async 'nothing is granted on a connection that does not commit by itself'({ open, url }) {
     await withConnection(url, async (connection) => {
-      const store = open({ client: connection })
+      const store = open({ client: asMysql(connection) })
       await store.acquire(claimOf({ election: 'any' }), call)
       await connection.query('set autocommit = 0')
       const refused = await isRefused(store.acquire(claimOf(), call))
@@ -204,7 +204,8 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     await withPool({ uri: url, charset: 'latin1' }, async (client) => {
       const metadata = { zone: '∑ 😀' }
       granted(await open({ client }).acquire(claimOf({ metadata }), call))
-      deepEqual((await open().read('payments', call))?.metadata, metadata)
+      const [seen] = await Promise.allSettled([open().read('payments', call)])
+      deepEqual(seen.status === 'fulfilled' && seen.value?.metadata, metadata)
     })
   },
 

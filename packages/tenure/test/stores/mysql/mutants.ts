@@ -109,7 +109,6 @@ export const mysqlMutations: readonly MysqlMutation[] = [
     file: statements,
     find: 'and @@session.autocommit = 1 and ${opened} = 0`',
     replace: 'and ${opened} = 0`',
-    also: [{ file: 'stores/mysql/client.ts', find: 'const inTransaction = 1', replace: 'const inTransaction = 0' }],
     caughtBy: 'nothing is granted on a connection that does not commit by itself',
   },
   {
