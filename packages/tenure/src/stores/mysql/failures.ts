@@ -61,8 +61,7 @@ export const schemaAdvice = {
   advice: 'mysqlSchema() returns the statement that creates it',
 }
 
-const readOnly =
-  'This server is read-only: it is a replica, or read_only is on. Connect to the primary'
+const readOnly = 'This server is read-only: it is a replica, or read_only is on. Connect to the primary'
 
 const known: Readonly<Record<number, KnownFailure>> = {
   1021: unavailable("The server's disk is full"),
@@ -120,7 +119,9 @@ export function failureOf(error: unknown, table: string): Error {
   if (error instanceof Error && error.name === 'AbortError') return error
   const own = messageOf(error).trim() || 'no reason given'
   const number = errorNumber(error)
-  const other = unavailable(number === undefined ? 'The connection to the server failed' : 'The server refused the call')
+  const other = unavailable(
+    number === undefined ? 'The connection to the server failed' : 'The server refused the call',
+  )
   const { code, retryable, text, details } = known[number ?? 0] ?? other
   const what = details ? `${text(table)}. ${details.advice}` : text(table)
   return new TenureError(code, `${what}: ${own}`.replace(/\.?$/, '.'), { retryable, cause: error, ...details })

@@ -140,12 +140,7 @@ class MysqlServer implements SwapServer<FoundRows> {
     })
   }
 
-  swap(
-    election: string,
-    over: FoundRows,
-    draft: RecordDraft,
-    call: CallOptions,
-  ): Promise<SwapOutcome<FoundRows>> {
+  swap(election: string, over: FoundRows, draft: RecordDraft, call: CallOptions): Promise<SwapOutcome<FoundRows>> {
     const { clock } = this.#parts
     const next = clock.randomId()
     const text = encodeRecord(draft, () => clock.randomId())
@@ -216,12 +211,7 @@ class MysqlServer implements SwapServer<FoundRows> {
     return rowVersion ?? placeholder
   }
 
-  async #run(
-    statement: Statement,
-    values: Values,
-    bound: Bound,
-    check?: (answer: Answer) => void,
-  ): Promise<Answer> {
+  async #run(statement: Statement, values: Values, bound: Bound, check?: (answer: Answer) => void): Promise<Answer> {
     try {
       const given = statement.parameters.map((name) => String(values[name]))
       return await this.#parts.run(statement, given, bound, check)

@@ -56,7 +56,8 @@ export async function openMysql(url: string, environment: Environment): Promise<
 }
 
 function addressOf(url: string, environment: Environment): Address | undefined {
-  const pattern = /^\w+:\/\/(?:([^@/?#]*)@)?(?:\[([0-9a-f:.%]+)\]|([^:,[\]/?#]+))(?::(\d{1,5}))?\/([^/?#]+)(?:\?([^#]*))?$/i
+  const pattern =
+    /^\w+:\/\/(?:([^@/?#]*)@)?(?:\[([0-9a-f:.%]+)\]|([^:,[\]/?#]+))(?::(\d{1,5}))?\/([^/?#]+)(?:\?([^#]*))?$/i
   const parts = pattern.exec(url)
   if (!parts) return undefined
   const [, login, bracketed, plain, port, database = '', query] = parts

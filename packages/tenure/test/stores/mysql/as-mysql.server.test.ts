@@ -85,7 +85,11 @@ describeWith(odd, 'mysqlStore on a server with the statements for MySQL and odd 
     await client.query('start transaction with consistent snapshot')
     const renewed = granted(await mysqlStore({ client: pool, table: 'opened' }).renew(held(record), call))
     expect(await store.renew(held(record), call)).toMatchObject({ ok: false, record: { version: renewed.version } })
-    const refused = { code: 'UNSAFE_SETTINGS', retryable: true, message: expect.stringContaining('opened a transaction') }
+    const refused = {
+      code: 'UNSAFE_SETTINGS',
+      retryable: true,
+      message: expect.stringContaining('opened a transaction'),
+    }
     await expect(seeing.release(held(renewed), call)).rejects.toMatchObject(refused)
     await client.query('rollback')
     await client.end()

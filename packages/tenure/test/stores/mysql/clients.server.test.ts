@@ -87,7 +87,7 @@ describeWith(mariadb, 'mysqlStore with other clients', (server) => {
       const prisma = {
         $queryRawUnsafe: async (sql: string, ...values: string[]) => (await run(sql, values)) as unknown[],
         $executeRawUnsafe: async (sql: string, ...values: string[]) =>
-          (await run(sql, values) as { affectedRows: number }).affectedRows,
+          ((await run(sql, values)) as { affectedRows: number }).affectedRows,
       }
       const isQuery = /^(set statement .* for )?(select|show)\b/
       return {

@@ -65,8 +65,16 @@ describe('findings about a MySQL server', () => {
     [mysql, 0, []],
     [mysql, 2, ['unsafe It waits for none of its replicas (2)']],
     [{ ...mysql, ...semi }, 2, []],
-    [{ ...mysql, ...semi, rpl_semi_sync_source_timeout: '10000' }, 2, ['unsafe Semi-synchronous replication waits at most 10000 ms for a replica.']],
-    [{ ...mysql, ...semi, rpl_semi_sync_source_wait_point: 'AFTER_COMMIT' }, 1, ['unsafe Semi-synchronous replication waits AFTER_COMMIT']],
+    [
+      { ...mysql, ...semi, rpl_semi_sync_source_timeout: '10000' },
+      2,
+      ['unsafe Semi-synchronous replication waits at most 10000 ms for a replica.'],
+    ],
+    [
+      { ...mysql, ...semi, rpl_semi_sync_source_wait_point: 'AFTER_COMMIT' },
+      1,
+      ['unsafe Semi-synchronous replication waits AFTER_COMMIT'],
+    ],
     [{ ...mysql, sync_binlog: '100' }, 0, ['unsafe sync_binlog is 100']],
     [{ ...mysql, log_bin: 'OFF', sync_binlog: '0' }, 0, []],
     [{ ...mysql, innodb_flush_method: 'nosync' }, 0, ['unsafe innodb_flush_method is nosync']],
@@ -74,7 +82,12 @@ describe('findings about a MySQL server', () => {
     [{ version: '10.11.6-MariaDB', innodb_lock_wait_timeout: '50' }, 0, []],
     [{ version: '10.11.6-MariaDB', wsrep_on: 'ON', wsrep_sync_wait: '0' }, 0, ['tight wsrep_sync_wait is 0']],
     [
-      { version: '10.11.6-MariaDB', wsrep_on: 'ON', wsrep_sync_wait: '7', wsrep_provider_options: 'a = 1; pc.ignore_sb = true; b = 2' },
+      {
+        version: '10.11.6-MariaDB',
+        wsrep_on: 'ON',
+        wsrep_sync_wait: '7',
+        wsrep_provider_options: 'a = 1; pc.ignore_sb = true; b = 2',
+      },
       0,
       ['unsafe pc.ignore_sb = true lets both sides of a split cluster elect a leader.'],
     ],

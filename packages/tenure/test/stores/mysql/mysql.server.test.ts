@@ -249,10 +249,11 @@ describeWith(mariadb, 'mysqlStore', (server) => {
       const renewed = granted(await store.renew(held(record), call))
       expect(proxy.opened).toBe(2)
       proxy.reset()
-      const isBack = () => store.read('payments', call).then(
-        () => true,
-        () => false,
-      )
+      const isBack = () =>
+        store.read('payments', call).then(
+          () => true,
+          () => false,
+        )
       await expect.poll(isBack).toBe(true)
       granted(await store.renew(held(renewed), call))
       expect(proxy.opened).toBe(3)

@@ -65,7 +65,9 @@ describeWith(mariadb, 'mysqlStore on misconfigured or failing servers', (server)
     const missing = { code: 'NOT_FOUND', retryable: true, message: expect.stringMatching(/"nowhere".*mysqlSchema\(\)/) }
     await expect(open({ table: 'nowhere', createTable: false }).acquire(claimOf(), call)).rejects.toMatchObject(missing)
     expect(await open({ table: 'nowhere' }).read('payments', call)).toBeUndefined()
-    await expect(open({ table: 'nowhere.leases' }).acquire(claimOf(), call)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(open({ table: 'nowhere.leases' }).acquire(claimOf(), call)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
     const noDatabase = await openAt(server().url.replace('/tenure', '/nowhere'))
     await expect(noDatabase.read('payments', call)).rejects.toMatchObject({
       code: 'NOT_FOUND',
@@ -159,7 +161,11 @@ describeWith(mariadb, 'mysqlStore on misconfigured or failing servers', (server)
   })
 
   test('the store refuses a connection with an open transaction', async () => {
-    const opened = { code: 'UNSAFE_SETTINGS', retryable: true, message: expect.stringContaining('opened a transaction') }
+    const opened = {
+      code: 'UNSAFE_SETTINGS',
+      retryable: true,
+      message: expect.stringContaining('opened a transaction'),
+    }
     const record = granted(await open({ table: 'opened' }).acquire(claimOf(), call))
     const client = await connectTo(server().url)
     onTestFinished(() => client.end())
@@ -194,7 +200,11 @@ describeWith(mariadb, 'mysqlStore on misconfigured or failing servers', (server)
       'drop column confirmations',
       'add column note text',
     ]
-    const foreign = { code: 'RECORD_INVALID', retryable: false, message: expect.stringContaining('not created by Tenure') }
+    const foreign = {
+      code: 'RECORD_INVALID',
+      retryable: false,
+      message: expect.stringContaining('not created by Tenure'),
+    }
     const loose = poolAs('root')
     for (const [index, change] of changes.entries()) {
       const table = `altered_${index}`
@@ -244,7 +254,12 @@ describeWith(mariadb, 'mysqlStore on misconfigured or failing servers', (server)
   })
 })
 
-const logged = mariadbWith({ 'log-bin': 'log', 'server-id': 1, 'binlog-format': 'STATEMENT', version: '5.5.5-10.5.9-MariaDB' })
+const logged = mariadbWith({
+  'log-bin': 'log',
+  'server-id': 1,
+  'binlog-format': 'STATEMENT',
+  version: '5.5.5-10.5.9-MariaDB',
+})
 
 describeWith(logged, 'mysqlStore on a server with a binary log and an old version', (server) => {
   test('a server that is too old is refused with its version', async () => {
@@ -259,7 +274,12 @@ describeWith(logged, 'mysqlStore on a server with a binary log and an old versio
   })
 })
 
-const unsafe = mariadbWith({ 'log-bin': 'log', 'server-id': 1, 'binlog-format': 'STATEMENT', 'innodb-doublewrite': 'OFF' })
+const unsafe = mariadbWith({
+  'log-bin': 'log',
+  'server-id': 1,
+  'binlog-format': 'STATEMENT',
+  'innodb-doublewrite': 'OFF',
+})
 
 describeWith(unsafe, 'mysqlStore on a server with a binary log of statements', (server) => {
   test('the store refuses the log, and inspect reports what a crash could lose', async () => {
