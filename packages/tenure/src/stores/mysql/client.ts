@@ -1,7 +1,7 @@
 import type { CallBound } from '../../common/call-bound.ts'
 import { invalidOption, optionError, TenureError } from '../../common/errors.ts'
 import { isUsableAfter } from './failures.ts'
-import { within, type Statement } from './statements.ts'
+import { within, type MysqlStatement } from './statements.ts'
 
 /** A row as clients return it. The store's statements return every column as text. */
 export type MysqlRow = { readonly [column: string]: unknown }
@@ -25,30 +25,30 @@ export type MysqlClient = MysqlExecutor | MysqlCallbackClient
 
 /** The part of a pool that the store needs, so that no later call gets a connection on which an earlier one hangs. */
 export interface MysqlPool extends MysqlExecutor {
-  getConnection(): Promise<PooledConnection>
+  getConnection(): Promise<MysqlPoolConnection>
 }
 
-interface PooledConnection extends MysqlExecutor {
+interface MysqlPoolConnection extends MysqlExecutor {
   release(): void
   destroy(): void
 }
 
 /** The answer to a statement: the rows of a query, or how many rows a write changed. */
-export interface Answer {
+export interface MysqlAnswer {
   readonly rows: readonly MysqlRow[]
   readonly affected: number
 }
 
 /** Runs one statement, and rejects if `bound` ends first. If `check` throws, the connection is not used again. */
-export type Run = (
-  statement: Statement,
+export type StatementRunner = (
+  statement: MysqlStatement,
   values: string[],
   bound: CallBound,
-  check?: (answer: Answer) => void,
-) => Promise<Answer>
+  check?: (answer: MysqlAnswer) => void,
+) => Promise<MysqlAnswer>
 
 /** Returns a function that runs statements on a client. */
-export function runOn(client: MysqlClient): Run {
+export function runOn(client: MysqlClient): StatementRunner {
   const executor = 'promise' in client && typeof client.promise === 'function' ? client.promise() : client
   if (!('execute' in executor)) throw notClient(client)
   if (isPool(executor)) return (...call) => runOnPool(executor, ...call)
@@ -81,13 +81,13 @@ function isPool(client: MysqlExecutor): client is MysqlPool {
 
 async function runOnPool(
   pool: MysqlPool,
-  statement: Statement,
+  statement: MysqlStatement,
   values: string[],
   bound: CallBound,
-  check?: (answer: Answer) => void,
-): Promise<Answer> {
+  check?: (answer: MysqlAnswer) => void,
+): Promise<MysqlAnswer> {
   const connecting = pool.getConnection()
-  let connection: PooledConnection
+  let connection: MysqlPoolConnection
   try {
     connection = await bound.race(connecting)
   } catch (error) {
@@ -115,7 +115,7 @@ async function runOnPool(
 }
 
 /** Reads an answer in any of the forms that clients return. */
-function answerOf(given: unknown): Answer {
+function answerOf(given: unknown): MysqlAnswer {
   const first: unknown = Array.isArray(given) ? given[0] : undefined
   const result = Array.isArray(first) || isHeader(first) ? first : given
   if (Array.isArray(result)) return { rows: result.map(textRow), affected: 0 }

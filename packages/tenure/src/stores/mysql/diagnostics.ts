@@ -1,7 +1,7 @@
 import type { Finding } from '../../store-kit/diagnostics.ts'
-import type { Answer } from './client.ts'
+import type { MysqlAnswer } from './client.ts'
 import { isMariaDB, settingsIn } from './settings.ts'
-import type { Statement } from './statements.ts'
+import type { MysqlStatement } from './statements.ts'
 
 /** The settings and states that determine what a crash or a failover can lose. Each server has only some of them. */
 const relevant = [
@@ -19,15 +19,15 @@ const relevant = [
   'group_replication_consistency',
 ]
 const listed = relevant.map((name) => `variable_name like '${name}'`).join(' or ')
-const variables: Statement = { text: `show variables where ${listed}`, parameters: [] }
+const variables: MysqlStatement = { text: `show variables where ${listed}`, parameters: [] }
 // Without the right PROCESS, a user sees only its own connections.
-const replicas: Statement = {
+const replicas: MysqlStatement = {
   text: `select cast(count(*) as char) as replicas from information_schema.processlist where command like 'Binlog Dump%'`,
   parameters: [],
 }
 
 /** Problems with the server's settings, worst first. */
-export async function inspect(run: (statement: Statement) => Promise<Answer>): Promise<Finding[]> {
+export async function inspect(run: (statement: MysqlStatement) => Promise<MysqlAnswer>): Promise<Finding[]> {
   const settings = settingsIn((await run(variables)).rows)
   const [row] = (await run(replicas)).rows
   return findingsOf(settings, Number(row?.['replicas'] ?? 0))

@@ -2,7 +2,7 @@ import { messageOf } from '@tenure/internal/message'
 import { isTenureError, TenureError, type ErrorCode, type ErrorDetails } from '../../common/errors.ts'
 
 /**
- * The number of a server's error, also if another library wrapped it. Undefined if the error does not come from the
+ * The number of a server's error, even when another library wrapped it. Undefined if the error does not come from the
  * server.
  */
 export function errorNumber(error: unknown): number | undefined {

@@ -17,12 +17,27 @@ import type { Finding, InspectableStore } from '../../store-kit/diagnostics.ts'
 import { listPage, type Page } from '../../store-kit/list.ts'
 import { encodeRecord, recordOf, unusable } from '../../store-kit/record.ts'
 import type { Current, RecordDraft } from '../../store-kit/rules.ts'
-import { checkClient, runOn, type Answer, type MysqlClient, type MysqlRow, type Run } from './client.ts'
+import {
+  checkClient,
+  runOn,
+  type MysqlAnswer,
+  type MysqlClient,
+  type MysqlRow,
+  type StatementRunner,
+} from './client.ts'
 import { inspect } from './diagnostics.ts'
 import { failureOf, isLockTimeout, isMissingTable, isOvertaken, isPermissionDenied, schemaAdvice } from './failures.ts'
 import { defaultTable, quotedTable } from './names.ts'
 import { checkConnection, checkFound, checkTable, isMariaDB, settingsIn } from './settings.ts'
-import { creation, idOf, nothing, settings, statementsFor, type Statement, type Statements } from './statements.ts'
+import {
+  creation,
+  idOf,
+  nothing,
+  settings,
+  statementsFor,
+  type MysqlStatement,
+  type MysqlStatements,
+} from './statements.ts'
 
 export type { InspectableStore } from '../../store-kit/diagnostics.ts'
 export type { MysqlCallbackClient, MysqlClient, MysqlExecutor } from './client.ts'
@@ -78,7 +93,7 @@ export function mysqlSchema(options: MysqlSchemaOptions = {}): string {
 }
 
 interface MysqlParts {
-  readonly run: Run
+  readonly run: StatementRunner
   readonly clock: Clock
   readonly table: string
   readonly quoted: string
@@ -86,7 +101,7 @@ interface MysqlParts {
 }
 
 /** The row of the highest term, with the duration of its lease. */
-interface Kept {
+interface KeptTermRow {
   readonly term: number
   readonly leaseMs: number
 }
@@ -94,7 +109,7 @@ interface Kept {
 interface FoundRows extends Current {
   /** The version of the record's row, even if the row has no record. Undefined if there is no row. */
   readonly rowVersion: string | undefined
-  readonly kept: Kept | undefined
+  readonly kept: KeptTermRow | undefined
 }
 
 class MysqlServer implements SwapServer<FoundRows> {
@@ -110,7 +125,7 @@ class MysqlServer implements SwapServer<FoundRows> {
   }
   readonly #parts: MysqlParts
   /** Undefined until the connection's settings are known. */
-  #statements: Statements | undefined
+  #statements: MysqlStatements | undefined
   /** Whether the table was found and can be used. */
   #hasTable = false
   /**
@@ -200,7 +215,7 @@ class MysqlServer implements SwapServer<FoundRows> {
    * granted by that: a row without a record counts as no record.
    */
   async #rowVersion(
-    { complete }: Statements,
+    { complete }: MysqlStatements,
     { rowVersion, kept, highestTerm }: FoundRows,
     values: Values,
     bound: Bound,
@@ -211,7 +226,12 @@ class MysqlServer implements SwapServer<FoundRows> {
     return rowVersion ?? placeholder
   }
 
-  async #run(statement: Statement, values: Values, bound: Bound, check?: (answer: Answer) => void): Promise<Answer> {
+  async #run(
+    statement: MysqlStatement,
+    values: Values,
+    bound: Bound,
+    check?: (answer: MysqlAnswer) => void,
+  ): Promise<MysqlAnswer> {
     try {
       const given = statement.parameters.map((name) => String(values[name]))
       return await this.#parts.run(statement, given, bound, check)
@@ -222,7 +242,7 @@ class MysqlServer implements SwapServer<FoundRows> {
   }
 
   /** Call before a write. Creates a missing table. */
-  async #prepared(bound: Bound): Promise<Statements> {
+  async #prepared(bound: Bound): Promise<MysqlStatements> {
     const statements = await this.#look(bound)
     if (this.#hasTable) return statements
     const { createTable, table } = this.#parts
@@ -238,7 +258,7 @@ class MysqlServer implements SwapServer<FoundRows> {
   }
 
   /** Call before a read. Afterwards it is known whether there is a table. */
-  async #look(bound: Bound): Promise<Statements> {
+  async #look(bound: Bound): Promise<MysqlStatements> {
     const { run, table, quoted } = this.#parts
     if (!this.#statements) {
       let found = new Map<string, string>()
@@ -269,7 +289,7 @@ class MysqlServer implements SwapServer<FoundRows> {
 
 type Values = Readonly<Record<string, string | number | undefined>>
 
-function statementFor({ renew, take, first }: Statements, { rowVersion, kept }: FoundRows, draft: RecordDraft) {
+function statementFor({ renew, take, first }: MysqlStatements, { rowVersion, kept }: FoundRows, draft: RecordDraft) {
   if (rowVersion === undefined && !kept) return first
   return kept?.term === draft.term && kept.leaseMs === draft.leaseDurationMs ? renew : take
 }
@@ -303,13 +323,13 @@ function foundIn(election: string, row: MysqlRow): FoundRows {
 function foundOf<Found extends LeaseRecord | undefined>(
   record: Found,
   rowVersion: string | undefined,
-  kept: Kept | undefined,
+  kept: KeptTermRow | undefined,
 ): FoundRows & { readonly record: Found } {
   const highestTerm = Math.max(record?.term ?? 0, kept?.term ?? 0)
   return { record, highestTerm, remainingMs: undefined, lastDurationMs: kept?.leaseMs, rowVersion, kept }
 }
 
-function keptIn(election: string, { term, duration: leaseMs }: MysqlRow): Kept | undefined {
+function keptIn(election: string, { term, duration: leaseMs }: MysqlRow): KeptTermRow | undefined {
   if (term === null || term === undefined) return undefined
   const kept = { term: Number(term), leaseMs: Number(leaseMs) }
   if (isTerm(kept.term, 0) && isLeaseDuration(kept.leaseMs)) return kept

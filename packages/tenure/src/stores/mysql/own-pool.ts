@@ -10,7 +10,7 @@ export interface DriverConnection {
   destroy(): void
 }
 
-type PooledConnection = Awaited<ReturnType<MysqlPool['getConnection']>>
+type LentConnection = Awaited<ReturnType<MysqlPool['getConnection']>>
 
 /** The maximum number of connections. More calls wait until one is released. */
 const maxConnections = 4
@@ -43,7 +43,7 @@ export class OwnPool implements MysqlPool {
     }
   }
 
-  async getConnection(): Promise<PooledConnection> {
+  async getConnection(): Promise<LentConnection> {
     for (;;) {
       if (this.#isClosed) throw new TenureError('STOPPED', 'The store is closed.')
       const [idle] = this.#idle
@@ -87,7 +87,7 @@ export class OwnPool implements MysqlPool {
     }
   }
 
-  #lend(connection: DriverConnection): PooledConnection {
+  #lend(connection: DriverConnection): LentConnection {
     keepAlive(connection, true)
     const executor = connection.promise()
     return {

@@ -17,7 +17,7 @@ export function isMariaDB(settings: ReadonlyMap<string, string>): boolean {
   return /mariadb/i.test(settings.get('version') ?? '')
 }
 
-/** Throws if a first look at the connection's settings shows that its writes are not safe. */
+/** Throws if the connection's settings show that its writes are not safe. */
 export function checkConnection(settings: ReadonlyMap<string, string>): void {
   const version = settings.get('version')
   if (version === undefined) throw isUnreadable()

@@ -1,5 +1,5 @@
 /** A statement, and the names of its parameters in order. */
-export interface Statement {
+export interface MysqlStatement {
   readonly text: string
   readonly parameters: readonly string[]
 }
@@ -10,34 +10,34 @@ export interface Statement {
  * Texts are sent and returned as hexadecimal digits. So neither the character set of a connection, nor a collation, nor
  * a `sql_mode` can change or merge them. No literal is empty, because one `sql_mode` reads '' as NULL.
  */
-export interface Statements {
+export interface MysqlStatements {
   /** Returns a row with the table's engine, if there is a table. */
-  readonly engine: Statement
+  readonly engine: MysqlStatement
   /** Returns a row for each column of the table. */
-  readonly columns: Statement
-  readonly create: Statement
-  readonly find: Statement
+  readonly columns: MysqlStatement
+  readonly create: MysqlStatement
+  readonly find: MysqlStatement
   /** Overwrites a record if the highest term and its duration stay the same: a renewal or a release. */
-  readonly renew: Statement
+  readonly renew: MysqlStatement
   /** Overwrites a record together with the highest term. */
-  readonly take: Statement
+  readonly take: MysqlStatement
   /** Inserts a record and a term if there is neither. */
-  readonly first: Statement
+  readonly first: MysqlStatement
   /**
    * Inserts a row without a record, a term, or both, where they are missing. `take` then overwrites both in one step.
    */
-  readonly complete: Statement
+  readonly complete: MysqlStatement
   /** Changes a row, but no part that anyone compares. Its commit is durable only if all commits before it are. */
-  readonly confirm: Statement
+  readonly confirm: MysqlStatement
   /** Deletes a record. */
-  readonly forget: Statement
+  readonly forget: MysqlStatement
   /** Deletes a record together with its highest term. */
-  readonly forgetTerm: Statement
-  list(limit: number): Statement
+  readonly forgetTerm: MysqlStatement
+  list(limit: number): MysqlStatement
 }
 
 /** The settings of a connection and its server that `checkSettings` reads. */
-export const settings: Statement = statement(`
+export const settings: MysqlStatement = statement(`
   show variables where variable_name in ('version', 'log_bin', 'binlog_format', 'autocommit', 'in_transaction')`)
 
 /** The content of a row without a record, and the version of a term. */
@@ -52,7 +52,7 @@ const lockSeconds = '{lockSeconds}'
 const waits = `innodb_lock_wait_timeout = ${lockSeconds}, lock_wait_timeout = ${lockSeconds}`
 
 /** The text of a statement for a call that has this much time left. It waits for locks no longer than that. */
-export function within({ text }: Statement, leftMs: number | undefined): string {
+export function within({ text }: MysqlStatement, leftMs: number | undefined): string {
   const leftSeconds = Math.floor((leftMs ?? Infinity) / 1_000)
   return text.replaceAll(lockSeconds, String(Math.min(Math.max(leftSeconds, 1), longestLockSeconds)))
 }
@@ -87,7 +87,7 @@ export function creation(table: string): string {
 }
 
 /** The statements for one table. Only MariaDB limits waits and shows open transactions within a statement. */
-export function statementsFor(table: string, isMariaDB: boolean): Statements {
+export function statementsFor(table: string, isMariaDB: boolean): MysqlStatements {
   const opened = isMariaDB ? '@@session.in_transaction' : '0'
   const writable = `cast(@@global.read_only as char) in ('0', 'OFF')`
   const flushed = `@@global.innodb_flush_log_at_trx_commit in (1, 3)`
@@ -148,7 +148,7 @@ export function idOf(election: string, kind: 'lease' | 'term'): string {
 const lastRecordId = 'lease0'
 
 /** Replaces names with `?`. */
-function statement(named: string): Statement {
+function statement(named: string): MysqlStatement {
   const parameters: string[] = []
   const text = named.replace(/:(\w+)/g, (_, name: string) => {
     parameters.push(name)

@@ -67,7 +67,7 @@ describeWith(odd, 'mysqlStore on a server with the statements for MySQL and odd 
     expect(await other.read(election, call)).toEqual({ ...record, holder: 'Жанна\\', metadata })
   })
 
-  test('a write in a transaction of other code is no grant, and a read in it shows the newest record', async () => {
+  test('a write in a transaction of other code grants nothing, and a read in it shows the newest record', async () => {
     const record = granted(await mysqlStore({ client: pool, table: 'opened' }).acquire(claimOf(), call))
     const client = await connectTo(server().url)
     await client.query('set session transaction isolation level repeatable read')
