@@ -77,6 +77,7 @@ const storeEntries = [
   'gcs',
   'kubernetes',
   'multicluster',
+  'mysql',
   'postgres',
   'redis',
   's3',

@@ -30,6 +30,7 @@ import { gcsStore } from 'tenure/stores/gcs'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
+import { mysqlSchema, mysqlStore } from 'tenure/stores/mysql'
 import { postgresSchema, postgresStore } from 'tenure/stores/postgres'
 import { redisStore } from 'tenure/stores/redis'
 import { electionTelemetry } from 'tenure/telemetry'
@@ -256,6 +257,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { endpoints: 'http://127.0.0.1:1' },
     near: ['endpoint', 'endpoints'],
   },
+  'tenure/stores/mysql: mysqlStore': {
+    with: (options) => mysqlStore(options),
+    valid: { client: { execute: async () => [] } },
+    near: ['tables', 'table'],
+  },
+  'tenure/stores/mysql: mysqlSchema': { with: (options) => mysqlSchema(options), near: ['tabel', 'table'] },
   'tenure/stores/postgres: postgresStore': {
     with: (options) => postgresStore(options),
     valid: { client: { query: async () => [] } },

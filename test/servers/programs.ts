@@ -61,6 +61,12 @@ export const programs = {
     directories: ['/usr/sbin'],
     source: { aptPackage: 'pgbouncer' },
   },
+  mariadb: {
+    variable: 'TENURE_MARIADB',
+    binary: 'mariadbd',
+    directories: ['/usr/sbin'],
+    source: { aptPackage: 'mariadb-server-core' },
+  },
   etcd: {
     variable: 'TENURE_ETCD',
     directoryVariable: 'KUBEBUILDER_ASSETS',

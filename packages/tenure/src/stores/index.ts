@@ -58,6 +58,8 @@ const openers: Readonly<Record<string, StoreOpener>> = {
   },
   etcd: openEtcd,
   etcds: openEtcd,
+  mysql: openMysqlUrl,
+  mariadb: openMysqlUrl,
   postgres: openDatabase,
   postgresql: openDatabase,
   redis: openRedisUrl,
@@ -82,7 +84,7 @@ const openers: Readonly<Record<string, StoreOpener>> = {
  * Matches a password with an unencoded slash. Its first part would otherwise be parsed as the port, or shown as the
  * host.
  */
-const misplacedLogin = /^(?:etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
+const misplacedLogin = /^(?:etcds?|mysql|mariadb|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
 /** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
 async function clusterOf(url: string, environment: Environment) {
@@ -100,6 +102,11 @@ async function openDatabase(url: string, environment: Environment): Promise<Leas
   if (!/^\w+:\/\//.test(url) || !URL.canParse(url)) throw refusedUrl(url, rule)
   const { openPostgres } = await import('./postgres/open.ts')
   return openPostgres(new URL(url), environment)
+}
+
+async function openMysqlUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openMysql, mysqlUrlRule } = await import('./mysql/open.ts')
+  return (await openMysql(url, environment)) ?? refuse(url, mysqlUrlRule)
 }
 
 async function openRedisUrl(url: string, environment: Environment): Promise<LeaseStore> {
@@ -129,8 +136,8 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
- * `etcd://host:2379/prefix` (`etcds:` with TLS), `postgres://user@host/database`, `redis://host:6379`,
- * `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
+ * `etcd://host:2379/prefix` (`etcds:` with TLS), `mysql://user@host/database`, `postgres://user@host/database`,
+ * `redis://host:6379`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
  * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
  * `file:///dir?shareWithGroup=true`.
  *
