@@ -76,7 +76,7 @@ const openers: Readonly<Record<string, StoreOpener>> = {
   },
   async sqlite(url) {
     const { openSqlite, sqliteUrlRule } = await import('./sqlite/open.ts')
-    return (await openSqlite(url)) ?? refuse(url, sqliteUrlRule)
+    return openSqlite(url) ?? refuse(url, sqliteUrlRule)
   },
   http: openService,
   https: openService,

@@ -24,7 +24,7 @@ export interface LibsqlStatement {
 export interface LibsqlClient {
   /** `file` for a file, and the protocol of the server otherwise. */
   readonly protocol: string
-  execute(statement: LibsqlStatement): PromiseLike<{ readonly rows: readonly object[] }>
+  executeMultiple(sql: string): PromiseLike<unknown>
   batch(
     statements: LibsqlStatement[],
     mode: 'write' | 'read',
@@ -63,7 +63,7 @@ export interface Connection {
 export function checkClient(client: unknown): asserts client is SqliteClient {
   const has = (method: string) =>
     typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
-  if ((has('exec') && has('prepare')) || (has('execute') && has('batch'))) return
+  if ((has('exec') && has('prepare')) || (has('executeMultiple') && has('batch'))) return
   const kinds =
     'a DatabaseSync of "node:sqlite", a Database of "better-sqlite3" or "libsql", or a client of "@libsql/client"'
   if (client === undefined) {
@@ -88,6 +88,8 @@ class BatchConnection implements Connection {
   }
 
   async transact(mode: Mode, steps: readonly Step[], check: () => void) {
+    // A batch that finds a file locked leaves a statement behind, and then no commit of that connection succeeds.
+    if (mode === 'write' && !this.isRemote) await this.#client.executeMultiple('BEGIN IMMEDIATE; ROLLBACK')
     check()
     // A server may answer a read from a lagging replica.
     const answers = await this.#client.batch(
@@ -98,7 +100,7 @@ class BatchConnection implements Connection {
   }
 
   async execute(sql: string) {
-    await this.#client.execute({ sql, args: [] })
+    await this.#client.executeMultiple(sql)
   }
 }
 

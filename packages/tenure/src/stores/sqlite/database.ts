@@ -84,12 +84,11 @@ export class Database {
     })
   }
 
-  /** The settings of the connection. Undefined if there is no database yet, or if it is on a server. */
+  /** The settings of the connection. Undefined if there is no database yet. */
   async settings(call: CallOptions): Promise<SqliteRow | undefined> {
     return this.#call(call, async (bound) => {
       if (!this.#session && !this.#source.exists()) return undefined
       const session = await this.#open()
-      if (session.connection.isRemote) return undefined
       return (await this.#transact(session, 'read', () => [settings], bound))[0]?.[0]
     })
   }

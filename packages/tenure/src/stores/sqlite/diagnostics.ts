@@ -17,7 +17,7 @@ export function findingsOf({ synchronous, journal, busy }: SqliteRow): Finding[]
     findings.push({ risk: 'unsafe', text })
   }
   if (Number(busy) > longestBusyMs) {
-    const text = `The busy timeout is ${String(busy)} ms. While a synchronous client waits for a lock, its process does nothing else. The store does not wait this way on its own connection of "node:sqlite", "better-sqlite3" or "libsql", but a client of "@libsql/client" does.`
+    const text = `The busy timeout is ${String(busy)} ms. A client of "@libsql/client" stops its whole process for that long while it waits for a lock. Leave its "timeout" unset: the store tries again by itself.`
     findings.push({ risk: 'tight', text })
   }
   return findings

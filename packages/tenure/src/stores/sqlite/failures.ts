@@ -36,9 +36,13 @@ function resultOf(error: unknown): number | undefined {
  * on the same connection.
  */
 export function isBusy(error: unknown): boolean {
-  const result = resultOf(error) ?? 0
   const busy = [codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL]
-  return busy.includes(result) || isOpenTransaction(error)
+  return (busy.includes(resultOf(error) ?? 0) && !isStuck(error)) || isOpenTransaction(error)
+}
+
+/** Clients of libSQL do not reset a statement that failed, and then no commit of that connection succeeds. */
+function isStuck(error: unknown): boolean {
+  return /statements in progress/.test(messageOf(error))
 }
 
 /** True if other code has a transaction open on the connection. */
@@ -51,10 +55,13 @@ export function isMissingTable(error: unknown): boolean {
   return /no such table/.test(messageOf(error))
 }
 
-/** True if a new connection may work although this one failed: the file may have been repaired or replaced. */
+/**
+ * True if a new connection may work although this one failed: the file may have been repaired, or the disk may have
+ * space again.
+ */
 export function needsNewConnection(error: unknown): boolean {
-  const { SQLITE_READONLY, SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CANTOPEN, SQLITE_NOTADB } = codes
-  return [SQLITE_READONLY, SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CANTOPEN, SQLITE_NOTADB].includes(resultOf(error) ?? 0)
+  const result = resultOf(error)
+  return result !== undefined && result !== codes.SQLITE_ERROR
 }
 
 interface KnownFailure {
@@ -70,13 +77,15 @@ const damaged: KnownFailure = {
   text: 'It is damaged, or not a SQLite database. Stop all processes that use it, then restore or remove it together with the files next to it with the endings "-wal" and "-shm"',
 }
 
+const unopened = unavailable(`It cannot be opened. Its directory must exist. ${rights}`)
+
 const known: Readonly<Record<number, KnownFailure>> = {
   [codes.SQLITE_PERM]: unavailable(`The system denied access. ${rights}`),
   [codes.SQLITE_READONLY]: unavailable(`It is read-only for this process. ${rights}`),
   [codes.SQLITE_IOERR]: unavailable('The disk reported an error, or is full'),
   [codes.SQLITE_CORRUPT]: damaged,
   [codes.SQLITE_FULL]: unavailable('The disk is full. Free some space'),
-  [codes.SQLITE_CANTOPEN]: unavailable(`It cannot be opened. Its directory must exist. ${rights}`),
+  [codes.SQLITE_CANTOPEN]: unopened,
   [codes.SQLITE_AUTH]: { code: 'UNAUTHORIZED', retryable: false, text: 'The client may not run this statement' },
   [codes.SQLITE_NOTADB]: damaged,
 }
@@ -119,6 +128,8 @@ function knownFailure(error: unknown, own: string, table: string): KnownFailure 
   if (/no such column|has no column|no column named|may not be modified|does not match any PRIMARY KEY/.test(own)) {
     return foreign(table)
   }
+  // libSQL reports a file that it cannot open without a code.
+  if (/unable to open/i.test(own)) return unopened
   if (/(connection|database|client) is (closed|not open)/i.test(own)) return closed
   if (/\b(401|403)\b|unauthori[sz]ed/i.test(own)) return rejected
   return known[resultOf(error) ?? 0] ?? unavailable('It failed')

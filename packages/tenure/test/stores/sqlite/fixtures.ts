@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { rmSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,8 +9,11 @@ import { systemClock } from '../../../src/common/clock.ts'
 import type { AcquireClaim, CallOptions, Granted, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
 import { sqliteStore, type SqliteStoreOptions } from '../../../src/stores/sqlite/index.ts'
 
+const { signal } = new AbortController()
+setMaxListeners(0, signal)
+
 /** A time limit that no call should reach. */
-export const call: CallOptions = { signal: new AbortController().signal, timeoutMs: 20_000 }
+export const call: CallOptions = { signal, timeoutMs: 20_000 }
 
 /** A call that ends soon. */
 export const short: CallOptions = { ...call, timeoutMs: 100 }
