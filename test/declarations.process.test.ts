@@ -78,6 +78,7 @@ const storeEntries = [
   'kubernetes',
   'multicluster',
   'postgres',
+  'sqlite',
   'redis',
   's3',
   'service',
