@@ -7,9 +7,11 @@ export const sqld: ServerKind = {
   name: 'sqld',
   program: programs.sqld,
   args: ({ directory, port }) => [
-    ...['--db-path', join(directory, 'data')],
-    ...['--http-listen-addr', `127.0.0.1:${port}`],
     '--no-welcome',
+    '--db-path',
+    join(directory, 'data'),
+    '--http-listen-addr',
+    `127.0.0.1:${port}`,
   ],
   async probe({ port }) {
     const { ok } = await fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(1_000) })

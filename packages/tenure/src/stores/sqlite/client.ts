@@ -123,7 +123,11 @@ class StatementConnection implements Connection {
       this.#database.exec(mode === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN')
       try {
         check()
-        const answers = steps.map(({ sql, values }) => this.#prepare(sql).all(...values).map(rowOf))
+        const answers = steps.map(({ sql, values }) =>
+          this.#prepare(sql)
+            .all(...values)
+            .map(rowOf),
+        )
         this.#database.exec('COMMIT')
         return answers
       } catch (error) {

@@ -70,7 +70,8 @@ interface KnownFailure {
   readonly text: string
 }
 
-const rights = 'Allow this user to write the file, the files next to it with the endings "-wal" and "-shm", and the directory'
+const rights =
+  'Allow this user to write the file, the files next to it with the endings "-wal" and "-shm", and the directory'
 const damaged: KnownFailure = {
   code: 'RECORD_INVALID',
   retryable: false,

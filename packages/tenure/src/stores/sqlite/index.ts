@@ -20,7 +20,14 @@ import { findingsOf, unsafeSettings } from './diagnostics.ts'
 import { checkTable, defaultTable } from './statements.ts'
 
 export type { InspectableStore } from '../../store-kit/diagnostics.ts'
-export type { LibsqlClient, LibsqlStatement, SqliteClient, SqliteDatabase, SqliteStatement, SqliteValue } from './client.ts'
+export type {
+  LibsqlClient,
+  LibsqlStatement,
+  SqliteClient,
+  SqliteDatabase,
+  SqliteStatement,
+  SqliteValue,
+} from './client.ts'
 export { sqliteSchema, type SqliteSchemaOptions } from './statements.ts'
 
 /** Options of {@link sqliteStore}. */

@@ -17,7 +17,7 @@ export const sqliteMutations: readonly SqliteMutation[] = [
     name: 'a row is overwritten without comparing its version',
     file: statements,
     find: 'AND ${isSeen} AND coalesce((SELECT term',
-    replace: "AND (${isSeen} OR true) AND coalesce((SELECT term",
+    replace: 'AND (${isSeen} OR true) AND coalesce((SELECT term',
     caughtBy: 'exactly one of many renewals of the same version wins',
   },
   {
@@ -104,7 +104,10 @@ export const sqliteMutations: readonly SqliteMutation[] = [
     file: database,
     find: "if (typeof path === 'string' && path !== '') return path",
     replace: "if (typeof path === 'string') return path || '/'",
-    also: [{ file: 'stores/sqlite/database-file.ts', find: 'if (!areOpenHere(file.#identity))', replace: 'if (false)' }, { file: statements, find: "isRemote ? 'true' : isDurable", replace: "isRemote || isDurable ? 'true' : ''" }],
+    also: [
+      { file: 'stores/sqlite/database-file.ts', find: 'if (!areOpenHere(file.#identity))', replace: 'if (false)' },
+      { file: statements, find: "isRemote ? 'true' : isDurable", replace: "isRemote || isDurable ? 'true' : ''" },
+    ],
     caughtBy: 'two candidates do not both lead in memory',
   },
 ]

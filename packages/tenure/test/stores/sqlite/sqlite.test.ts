@@ -5,7 +5,12 @@ import Database from 'libsql'
 import PromiseDatabase from 'libsql/promise'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { held } from '../../../../testing/src/conformance/scene.ts'
-import { sqliteSchema, sqliteStore, type SqliteClient, type SqliteStoreOptions } from '../../../src/stores/sqlite/index.ts'
+import {
+  sqliteSchema,
+  sqliteStore,
+  type SqliteClient,
+  type SqliteStoreOptions,
+} from '../../../src/stores/sqlite/index.ts'
 import { openStore } from '../../../src/stores/index.ts'
 import { pathToFileURL } from 'node:url'
 import { call, claimOf, connect, granted, newPath, openAt, short } from './fixtures.ts'
@@ -97,7 +102,9 @@ describe('a database that another connection has locked', () => {
     const error = await store.renew(held(record), short).catch((late: unknown) => late)
     clearInterval(ticking)
     expect(error).toMatchObject({ code: 'TIMEOUT', retryable: true })
-    expect(String(error)).toContain('Another connection holds its lock, and this call waited in vain for 100 ms. Nothing')
+    expect(String(error)).toContain(
+      'Another connection holds its lock, and this call waited in vain for 100 ms. Nothing',
+    )
     expect(turns).toBeGreaterThan(10)
     expect(client.prepare('PRAGMA busy_timeout').all()).toEqual([{ timeout: 5000 }])
     other.exec('COMMIT')
@@ -208,8 +215,8 @@ describe('settings under which a grant could be lost', () => {
 
   test('a connection that answers with promises is refused', async () => {
     const client = new PromiseDatabase(await newPath(), {})
-    onTestFinished(() => void client.close())
-    const store = sqliteStore({ client: client as unknown as SqliteClient })
+    onTestFinished(() => client.close())
+    const store = sqliteStore({ client })
     await expect(store.acquire(claimOf(), call)).rejects.toMatchObject({ code: 'UNSAFE_SETTINGS', option: 'client' })
   })
 })
@@ -257,15 +264,18 @@ describe('files that are changed while they are open', () => {
     await expect(own.read('jobs', call)).rejects.toMatchObject(replaced)
   })
 
-  test.runIf(process.platform === 'linux')('a client whose file was replaced before its first call is refused', async () => {
-    const path = await newPath()
-    const client = connect(path)
-    client.exec(sqliteSchema())
-    for (const ending of ['', '-wal', '-shm']) rmSync(path + ending)
-    // A file that no process has open.
-    writeFileSync(path, '')
-    await expect(sqliteStore({ client }).read('jobs', call)).rejects.toMatchObject(replaced)
-  })
+  test.runIf(process.platform === 'linux')(
+    'a client whose file was replaced before its first call is refused',
+    async () => {
+      const path = await newPath()
+      const client = connect(path)
+      client.exec(sqliteSchema())
+      for (const ending of ['', '-wal', '-shm']) rmSync(path + ending)
+      // A file that no process has open.
+      writeFileSync(path, '')
+      await expect(sqliteStore({ client }).read('jobs', call)).rejects.toMatchObject(replaced)
+    },
+  )
 
   test('a file that is not a database is refused, and used again once it is restored', async () => {
     const path = await newPath()
@@ -336,11 +346,17 @@ describe('options of sqliteStore', () => {
     ['a table with a quote', { table: 'a"b' }, 'table'],
     ['a table of SQLite itself', { table: 'sqlite_leases' }, 'table'],
     ['a createTable that is not a boolean', { createTable: 1 as never }, 'createTable'],
-    ['an allowNetworkFilesystem that is not a boolean', { allowNetworkFilesystem: 1 as never }, 'allowNetworkFilesystem'],
+    [
+      'an allowNetworkFilesystem that is not a boolean',
+      { allowNetworkFilesystem: 1 as never },
+      'allowNetworkFilesystem',
+    ],
     ['an invalid clock', { clock: {} as never }, 'clock'],
   ])('%s is refused', async (_, change, option) => {
     const client = connect(await newPath())
-    expect(() => sqliteStore({ client, ...change })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option }))
+    expect(() => sqliteStore({ client, ...change })).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', option }),
+    )
   })
 
   test.each([
