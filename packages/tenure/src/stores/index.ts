@@ -76,6 +76,10 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { openGcs, gcsUrlRule } = await import('./gcs/open.ts')
     return openGcs(url, environment) ?? refuse(url, gcsUrlRule)
   },
+  async sqlite(url) {
+    const { openSqlite, sqliteUrlRule } = await import('./sqlite/open.ts')
+    return openSqlite(url) ?? refuse(url, sqliteUrlRule)
+  },
   http: openService,
   https: openService,
 }
@@ -137,9 +141,9 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
  * `etcd://host:2379/prefix` (`etcds:` with TLS), `mysql://user@host/database`, `postgres://user@host/database`,
- * `redis://host:6379`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
- * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
- * `file:///dir?shareWithGroup=true`.
+ * `redis://host:6379`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, `sqlite:///file.db`, or the `https://host` of an
+ * election service. The store's code is loaded only when its URL is opened. To share a directory among the users of a
+ * group, use `file:///dir?shareWithGroup=true`.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
