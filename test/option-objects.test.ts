@@ -31,11 +31,13 @@ import { natsStore } from 'tenure/stores/nats'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
+import { mysqlSchema, mysqlStore } from 'tenure/stores/mysql'
 import { postgresSchema, postgresStore } from 'tenure/stores/postgres'
 import { redisStore } from 'tenure/stores/redis'
 import { electionTelemetry } from 'tenure/telemetry'
 import { s3Store } from 'tenure/stores/s3'
 import { serviceStore } from 'tenure/stores/service'
+import { sqliteSchema, sqliteStore } from 'tenure/stores/sqlite'
 import { explore, retrace, simulate } from '@tenure/testing/simulation'
 import { fakeClock, fakeLeadership } from '@tenure/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -258,6 +260,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { endpoints: 'http://127.0.0.1:1' },
     near: ['endpoint', 'endpoints'],
   },
+  'tenure/stores/mysql: mysqlStore': {
+    with: (options) => mysqlStore(options),
+    valid: { client: { execute: async () => [] } },
+    near: ['tables', 'table'],
+  },
+  'tenure/stores/mysql: mysqlSchema': { with: (options) => mysqlSchema(options), near: ['tabel', 'table'] },
   'tenure/stores/postgres: postgresStore': {
     with: (options) => postgresStore(options),
     valid: { client: { query: async () => [] } },
@@ -289,6 +297,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { client: { send: async () => ({}) }, bucket: 'leases' },
     near: ['prefixes', 'prefix'],
   },
+  'tenure/stores/sqlite: sqliteStore': {
+    with: (options) => sqliteStore(options),
+    valid: { client: { exec: () => {}, prepare: () => ({ all: () => [] }) } },
+    near: ['tables', 'table'],
+  },
+  'tenure/stores/sqlite: sqliteSchema': { with: (options) => sqliteSchema(options), near: ['tables', 'table'] },
   'tenure/stores/service: serviceStore': {
     with: (options) => serviceStore(options),
     valid: { url: 'http://127.0.0.1:1' },

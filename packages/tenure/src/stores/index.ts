@@ -58,6 +58,8 @@ const openers: Readonly<Record<string, StoreOpener>> = {
   },
   etcd: openEtcd,
   etcds: openEtcd,
+  mysql: openMysqlUrl,
+  mariadb: openMysqlUrl,
   nats: openNatsUrl,
   natss: openNatsUrl,
   postgres: openDatabase,
@@ -76,6 +78,10 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { openGcs, gcsUrlRule } = await import('./gcs/open.ts')
     return openGcs(url, environment) ?? refuse(url, gcsUrlRule)
   },
+  async sqlite(url) {
+    const { openSqlite, sqliteUrlRule } = await import('./sqlite/open.ts')
+    return openSqlite(url) ?? refuse(url, sqliteUrlRule)
+  },
   http: openService,
   https: openService,
 }
@@ -84,7 +90,7 @@ const openers: Readonly<Record<string, StoreOpener>> = {
  * Matches a password with an unencoded slash. Its first part would otherwise be parsed as the port, or shown as the
  * host.
  */
-const misplacedLogin = /^(?:etcds?|natss?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
+const misplacedLogin = /^(?:etcds?|mysql|mariadb|natss?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
 /** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
 async function clusterOf(url: string, environment: Environment) {
@@ -102,6 +108,11 @@ async function openDatabase(url: string, environment: Environment): Promise<Leas
   if (!/^\w+:\/\//.test(url) || !URL.canParse(url)) throw refusedUrl(url, rule)
   const { openPostgres } = await import('./postgres/open.ts')
   return openPostgres(new URL(url), environment)
+}
+
+async function openMysqlUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openMysql, mysqlUrlRule } = await import('./mysql/open.ts')
+  return (await openMysql(url, environment)) ?? refuse(url, mysqlUrlRule)
 }
 
 async function openRedisUrl(url: string, environment: Environment): Promise<LeaseStore> {
@@ -139,10 +150,10 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
- * `etcd://host:2379/prefix` (`etcds:` with TLS), `postgres://user@host/database`, `redis://host:6379`,
- * `nats://host:4222/bucket`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
- * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
- * `file:///dir?shareWithGroup=true`.
+ * `etcd://host:2379/prefix` (`etcds:` with TLS), `mysql://user@host/database`, `postgres://user@host/database`,
+ * `redis://host:6379`, `nats://host:4222/bucket`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, `sqlite:///file.db`, or the `https://host` of an
+ * election service. The store's code is loaded only when its URL is opened. To share a directory among the users of a
+ * group, use `file:///dir?shareWithGroup=true`.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')

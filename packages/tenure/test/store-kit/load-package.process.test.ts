@@ -90,6 +90,16 @@ test.each([
   })
 })
 
+test('opening a SQLite file on Node.js 20 reports that a package with SQLite is missing, and accepts either', async () => {
+  const place = install('sqlite:///tmp/leases.db')
+  expect(await openIn(place)).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `This store needs Node.js 22.13 or newer, or a package that contains SQLite: npm install better-sqlite3 ${where}. The package "libsql" works as well.`,
+  })
+  symlinkSync(join(own, '../../node_modules/libsql'), join(place.project, 'node_modules/libsql'))
+  expect(await openIn(place)).toEqual({ expiry: 'observed' })
+})
+
 test('intervals work without croner, and a cron expression reports its npm install command', async () => {
   const place = install()
   const job = (schedule: string) =>

@@ -20,6 +20,8 @@ const schemes = [
   'multicluster',
   'etcd',
   'etcds',
+  'mysql',
+  'mariadb',
   'nats',
   'natss',
   'postgres',
@@ -111,6 +113,18 @@ describe('openStore', () => {
     'kubernetes://default?x=1',
     'postgres:host',
     'postgres://one.example.com:5432,two.example.com:5432/app',
+    'mysql:host',
+    'mysql://host',
+    'mysql://host:3306/',
+    'mysql://one.example.com,two.example.com/app',
+    'mysql://one.example.com:3306,two.example.com:3306/app',
+    'mysql://host/app/leases',
+    'mysql://host/app?tabel=leases',
+    'mysql://host/app?table=a&table=b',
+    'mysql://host/app?table=a;b',
+    'mysql://host/app?ssl-mode=perhaps',
+    'mysql://host/app#leases',
+    'mysql://user:%@host/app',
     'nats:host',
     'nats://host:4222',
     'nats://host:4222/',
@@ -148,6 +162,8 @@ describe('openStore', () => {
     'file://user:hunter2@host/a',
     'kubernetes://user:hunter2@default',
     'postgres://user:hunter2@one:5432,two:5432/app',
+    'mysql://user:hunter2@one:3306,two:3306/app',
+    'mysql://host/app?password=hunter2',
     'nats://user:hunter2@host:port/leases',
     'redis://user:hunter2@one,two',
     'redis://host?password=hunter2',
@@ -162,7 +178,20 @@ describe('openStore', () => {
     expect(String(error)).not.toContain('hunter2')
   })
 
-  const servers = ['etcd', 'etcds', 'nats', 'natss', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
+  const servers = [
+    'etcd',
+    'etcds',
+    'mysql',
+    'mariadb',
+    'nats',
+    'natss',
+    'postgres',
+    'postgresql',
+    'redis',
+    'rediss',
+    'http',
+    'https',
+  ]
   test.each(servers)('openStore shows no part of an unencoded password: %s', async (scheme) => {
     const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
     for (const login of logins) {
