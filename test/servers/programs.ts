@@ -192,6 +192,11 @@ export const programs = {
     binary: 'tenure-actionlint',
     source: { goModule: join(import.meta.dirname, 'actionlint'), buildMinutes: 1 },
   },
+  nats: {
+    variable: 'TENURE_NATS',
+    binary: 'tenure-nats-server',
+    source: { goModule: join(import.meta.dirname, 'nats'), buildMinutes: 1 },
+  },
   chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
   curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },
   haproxy: {
