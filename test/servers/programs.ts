@@ -68,6 +68,13 @@ export const programs = {
     binary: 'tenure-etcd-3.6',
     source: { goModule: join(import.meta.dirname, 'etcd-3.6'), buildMinutes: 2 },
   },
+  /** The newest version that builds with this Go. */
+  consul: {
+    variable: 'TENURE_CONSUL',
+    binary: 'tenure-consul',
+    // A dependency of this version refers to a private function of the package net.
+    source: { goModule: join(import.meta.dirname, 'consul'), linkerFlags: '-checklinkname=0', buildMinutes: 4 },
+  },
   kubeApiserver: {
     variable: 'TENURE_KUBE_APISERVER',
     directoryVariable: 'KUBEBUILDER_ASSETS',
@@ -169,6 +176,12 @@ export const programs = {
     variable: 'TENURE_FAKE_GCS',
     binary: 'tenure-fake-gcs',
     source: { goModule: join(import.meta.dirname, 'fake-gcs'), buildMinutes: 3 },
+  },
+  /** Microsoft's emulator of Azure Blob Storage. */
+  azurite: {
+    variable: 'TENURE_AZURITE',
+    binary: 'azurite-blob',
+    source: { npmPackages: ['azurite@3.35.0'], file: 'azurite/dist/src/blob/main.js' },
   },
   chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
   curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },

@@ -56,6 +56,8 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { multiclusterStore } = await import('./multicluster/index.ts')
     return multiclusterStore(await clusterOf(url, environment))
   },
+  consul: openConsulUrl,
+  consuls: openConsulUrl,
   etcd: openEtcd,
   etcds: openEtcd,
   postgres: openDatabase,
@@ -82,7 +84,7 @@ const openers: Readonly<Record<string, StoreOpener>> = {
  * Matches a password with an unencoded slash. Its first part would otherwise be parsed as the port, or shown as the
  * host.
  */
-const misplacedLogin = /^(?:etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
+const misplacedLogin = /^(?:consuls?|etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
 /** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
 async function clusterOf(url: string, environment: Environment) {
@@ -118,6 +120,13 @@ async function openService(urls: string, environment: Environment): Promise<Leas
   return serviceStore({ url: urls.includes('@') ? urls : urls.split(','), ...environmentCredentials(environment) })
 }
 
+async function openConsulUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openConsul, consulUrlRule } = await import('./consul/open.ts')
+  const store = openConsul(url, environment) ?? refuse(url, consulUrlRule)
+  adviseOnTls(url, environment)
+  return store
+}
+
 async function openEtcd(url: string, environment: Environment): Promise<LeaseStore> {
   const { etcdStore } = await import('./etcd/index.ts')
   const { etcdAddressOf, etcdUrlRule } = await import('../clients/etcd/url.ts')
@@ -129,7 +138,7 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
- * `etcd://host:2379/prefix` (`etcds:` with TLS), `postgres://user@host/database`, `redis://host:6379`,
+ * `consul://host:8500/prefix` (`consuls:` with TLS), `etcd://host:2379/prefix` (`etcds:`), `postgres://user@host/database`, `redis://host:6379`,
  * `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
  * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
  * `file:///dir?shareWithGroup=true`.
@@ -187,7 +196,7 @@ function refuse(url: string, rule: string): never {
  * encrypted.
  */
 function adviseOnTls(url: string, environment: Environment): void {
-  const scheme = /^(redis|etcd):/i.exec(url)?.[1]?.toLowerCase()
+  const scheme = /^(redis|etcd|consul):/i.exec(url)?.[1]?.toLowerCase()
   const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
   if (scheme === undefined || set.length === 0) return
   const text = `${set.join(', ')} is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`

@@ -18,6 +18,8 @@ const schemes = [
   'file',
   'kubernetes',
   'multicluster',
+  'consul',
+  'consuls',
   'etcd',
   'etcds',
   'postgres',
