@@ -75,6 +75,13 @@ export class ConsulClient {
     return this.#endpoints.ask(call, (endpoint, bounded) => readFolder(endpoint, path, bounded))
   }
 
+  /** Rejects if the token may not read a key, whether or not there is such a key. */
+  async checkRight(key: string, call: CallTimeouts): Promise<void> {
+    await this.#endpoints.ask(call, async ({ name, http }, bounded) => {
+      listOf(name, await http.request({ method: 'GET', path: `/v1/kv/${inUrl(key)}?consistent`, ...bounded }))
+    })
+  }
+
   /** Returns the names of the folders below a folder. */
   async folders(path: string, call: CallTimeouts): Promise<readonly string[]> {
     return this.#endpoints.ask(call, async ({ name, http }, bounded) => {

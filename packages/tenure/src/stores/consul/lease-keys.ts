@@ -10,6 +10,7 @@ import type { Current, RecordDraft } from '../../store-kit/rules.ts'
 import { decodeTerm, encodeTerm, type TermRecord } from '../../store-kit/term-record.ts'
 import { watchTimeoutMs } from '../../store-kit/watch-timeout.ts'
 import { OpenWatches } from '../../store-kit/watches.ts'
+import { malformedResponse } from './failures.ts'
 import type { ConsulClient, Folder, KeyValue, Operation, Wait } from './client.ts'
 
 /** This many of the largest records fit into an answer of 4 MiB, in base64. */
@@ -59,7 +60,10 @@ export class ConsulServer implements SwapServer<FoundKeys> {
 
   async find(election: string, call: CallOptions): Promise<FoundKeys> {
     const path = this.#folderOf(election)
-    return foundOf(election, path, await this.#client.folder(path, call))
+    const folder = await this.#client.folder(path, call)
+    // A folder that the token may not read looks empty, and Consul does not always say so. A single key is refused.
+    if (folder.keys.length === 0) await this.#client.checkRight(recordIn(path), call)
+    return foundOf(election, path, folder)
   }
 
   async swap(
@@ -92,7 +96,7 @@ export class ConsulServer implements SwapServer<FoundKeys> {
       return result && value !== undefined ? { ...result, value } : undefined
     }
     const newRecord = written(recordIn(path), text)
-    if (!newRecord) throw new Error(`Consul did not return the key "${recordIn(path)}"`)
+    if (!newRecord) throw malformedResponse('Consul', `it lacks the key "${recordIn(path)}"`)
     const keys = {
       record: newRecord,
       term: written(termIn(path), isKept ? oldTerm?.value : termText),

@@ -3,6 +3,7 @@ import { askConsul, consul, removeKeys } from '../../../../../test/servers/consu
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../../testing/src/conformance/index.ts'
 import { consulStore } from '../../../src/stores/consul/index.ts'
+import { checks } from './checks.ts'
 
 describeWith(consul, 'consulStore', (server) => {
   const open = () => consulStore({ endpoints: server().url })
@@ -29,4 +30,10 @@ describeWith(consul, 'consulStore', (server) => {
     )
     for (const { name, run } of cases) test.concurrent(name, run)
   })
+  for (const [name, check] of Object.entries(checks)) {
+    test(name, () => {
+      const { url } = server()
+      return check({ url, open: (options) => consulStore({ endpoints: url, ...options }) })
+    })
+  }
 })
