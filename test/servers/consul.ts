@@ -91,11 +91,15 @@ export async function keysAt(at: ConsulAt, beginning: string): Promise<{ Key: st
   return (await Promise.all(own.map((key) => askConsul<never[]>(at, 'GET', `kv/${inUrl(key)}?consistent`)))).flat()
 }
 
-/** Creates a token whose policy has these rules, and returns its text. */
-export async function createToken(at: ConsulAt, name: string, rules: string): Promise<string> {
-  await askConsul(at, 'PUT', 'acl/policy', JSON.stringify({ Name: name, Rules: rules }))
+/** Creates a token whose policy has these rules. */
+export async function createToken(at: ConsulAt, name: string, rules: string) {
+  const policy = { Name: name, Rules: rules }
+  const { ID: id } = await askConsul<{ ID: string }>(at, 'PUT', 'acl/policy', JSON.stringify(policy))
   const body = JSON.stringify({ Policies: [{ Name: name }] })
-  return (await askConsul<{ SecretID: string }>(at, 'PUT', 'acl/token', body)).SecretID
+  const { SecretID: token } = await askConsul<{ SecretID: string }>(at, 'PUT', 'acl/token', body)
+  const setRules = (changed: string) =>
+    askConsul(at, 'PUT', `acl/policy/${id}`, JSON.stringify({ ID: id, Name: name, Rules: changed }))
+  return { token, setRules }
 }
 
 /** Sets the wall clock of a server, in seconds ahead of the true time, and waits until the server shows that time. */

@@ -70,13 +70,14 @@ describeWith(consulWithTokens, 'consulStore with tokens', (server) => {
   let tokens: Tokens
   beforeAll(async () => {
     const at = { url: server().url, token: managementToken }
+    const tokenWith = async (name: string, rules: string) => (await createToken(at, name, rules)).token
     const rule = (policy: string, prefix = 'tenure/') => `key_prefix "${prefix}" { policy = "${policy}" }`
     tokens = {
       url: at.url,
-      writer: await createToken(at, 'writer', rule('write')),
-      reader: await createToken(at, 'reader', rule('read')),
-      stranger: await createToken(at, 'stranger', rule('write', 'other/')),
-      partial: await createToken(at, 'partial', `${rule('read')} ${rule('deny', 'tenure/part/term')}`),
+      writer: await tokenWith('writer', rule('write')),
+      reader: await tokenWith('reader', rule('read')),
+      stranger: await tokenWith('stranger', rule('write', 'other/')),
+      partial: await tokenWith('partial', `${rule('read')} ${rule('deny', 'tenure/part/term')}`),
     }
   })
 
