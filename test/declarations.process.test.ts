@@ -71,6 +71,7 @@ test.each(['packages/tenure', 'packages/testing', 'packages/service', 'packages/
 )
 
 const storeEntries = [
+  'consul',
   'dynamodb',
   'etcd',
   'file',

@@ -27,6 +27,7 @@ import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
 import { fileStore } from 'tenure/stores/file'
 import { gcsStore } from 'tenure/stores/gcs'
+import { consulStore } from 'tenure/stores/consul'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
@@ -250,6 +251,11 @@ const calls: Readonly<Record<string, Call>> = {
       return { client: clientOf() }
     },
     near: ['namspace', 'namespace'],
+  },
+  'tenure/stores/consul: consulStore': {
+    with: (options) => consulStore(options),
+    valid: { endpoints: 'http://127.0.0.1:1' },
+    near: ['tokens', 'token'],
   },
   'tenure/stores/etcd: etcdStore': {
     with: (options) => etcdStore(options),

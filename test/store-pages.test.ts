@@ -9,6 +9,7 @@ import { expect, test } from 'vitest'
 import { casStore, memoryStore, type LeaseStore } from '../packages/tenure/src/index.ts'
 import { checkpointLimitOf, metadataLimitBytes } from '../packages/tenure/src/engine/check-values.ts'
 import { encodeRecord } from '../packages/tenure/src/store-kit/record.ts'
+import { consulStore } from '../packages/tenure/src/stores/consul/index.ts'
 import { dynamodbStore } from '../packages/tenure/src/stores/dynamodb/index.ts'
 import { etcdStore } from '../packages/tenure/src/stores/etcd/index.ts'
 import { fileStore } from '../packages/tenure/src/stores/file/index.ts'
@@ -32,6 +33,7 @@ function cluster(): KubeConfig {
 /** Every store that has a page and terms. None of them connects before its first call. */
 const stores: Record<string, () => LeaseStore> = {
   cas: () => casStore({ get: async () => undefined, putIfVersion: async () => undefined }),
+  consul: () => consulStore({ endpoints: 'http://127.0.0.1:1' }),
   dynamodb: () => dynamodbStore({ client: new DynamoDBClient({ region: 'eu-west-1' }), table: 'leases' }),
   etcd: () => etcdStore({ endpoints: 'http://127.0.0.1:1' }),
   file: () => fileStore({ directory: 'leases' }),

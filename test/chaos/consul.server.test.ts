@@ -1,13 +1,6 @@
 import { test } from 'vitest'
 import { runFaults } from './run-faults.ts'
-import {
-  consulWithTokens,
-  createToken,
-  managementToken,
-  putKey,
-  removeKeys,
-  setWallClock,
-} from '../servers/consul.ts'
+import { consulWithTokens, createToken, managementToken, putKey, removeKeys, setWallClock } from '../servers/consul.ts'
 import { describeWith } from '../servers/suite.ts'
 
 const election = 'jobs'

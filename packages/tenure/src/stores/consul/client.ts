@@ -135,12 +135,7 @@ async function* follow(
   }
 }
 
-async function readFolder(
-  { name, http }: Endpoint,
-  path: string,
-  call: CallTimeouts,
-  wait?: Wait,
-): Promise<Folder> {
+async function readFolder({ name, http }: Endpoint, path: string, call: CallTimeouts, wait?: Wait): Promise<Folder> {
   const blocking = wait ? `&index=${wait.index}&wait=${Math.ceil(wait.waitMs)}ms` : ''
   const answer = await http.request({
     method: 'GET',

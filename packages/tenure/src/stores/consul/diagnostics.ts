@@ -15,10 +15,7 @@ export interface Agents {
 }
 
 /** What one agent knows of its cluster, or the error. */
-type AgentReport = { readonly address: URL } & (
-  | { readonly peers: readonly string[] }
-  | { readonly error: unknown }
-)
+type AgentReport = { readonly address: URL } & ({ readonly peers: readonly string[] } | { readonly error: unknown })
 
 const differentClusters =
   'The addresses belong to different clusters, and each could have its own leader. Configure agents of one cluster and one datacenter only.'

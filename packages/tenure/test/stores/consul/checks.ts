@@ -211,7 +211,9 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
 /** Writes keys until the newest one has this index, or a higher one. Returns that index. */
 export async function fillUpTo(scene: ConsulAt, index: number): Promise<number> {
   for (let last = 0; ;) {
-    const operations = JSON.stringify([{ KV: { Verb: 'set', Key: 'fill', Value: btoa(`${index} ${last} ${Date.now()}`) } }])
+    const operations = JSON.stringify([
+      { KV: { Verb: 'set', Key: 'fill', Value: btoa(`${index} ${last} ${Date.now()}`) } },
+    ])
     const answer = await askConsul<{ Results: { KV: { ModifyIndex: number } }[] }>(scene, 'PUT', 'txn', operations)
     last = answer.Results[0]?.KV.ModifyIndex ?? 0
     if (last >= index) return last

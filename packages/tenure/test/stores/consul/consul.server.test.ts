@@ -9,8 +9,7 @@ describeWith(consul, 'consulStore', (server) => {
   const open = () => consulStore({ endpoints: server().url })
 
   test('Consul lets exactly one of 16 racing writers swap a key', async () => {
-    const swap = (index: number, value: string) =>
-      askConsul<boolean>(server(), 'PUT', `kv/race?cas=${index}`, value)
+    const swap = (index: number, value: string) => askConsul<boolean>(server(), 'PUT', `kv/race?cas=${index}`, value)
     // A swap that writes the value that is already there succeeds and keeps the index, so each value is unique here.
     const race = (index: number) =>
       Promise.all(Array.from({ length: 16 }, (_, racer) => swap(index, `value ${index} ${racer}`)))

@@ -78,8 +78,8 @@ export const consulMutations: readonly ConsulMutation[] = [
   {
     name: 'a watch does not wait for a change',
     file: client,
-    find: "const blocking = wait ? `",
-    replace: "const blocking = wait && !wait.waitMs ? `",
+    find: 'const blocking = wait ? `',
+    replace: 'const blocking = wait && !wait.waitMs ? `',
     caughtBy: 'a watch waits for the next change and does not repeat its request meanwhile',
   },
   {
