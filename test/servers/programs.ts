@@ -181,7 +181,7 @@ export const programs = {
   azurite: {
     variable: 'TENURE_AZURITE',
     binary: 'azurite-blob',
-    source: { npmPackages: ['azurite@3.35.0'], file: 'azurite/dist/src/blob/main.js' },
+    source: { npmPackages: ['azurite@3.37.0'], file: 'azurite/dist/src/blob/main.js' },
   },
   chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
   curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },

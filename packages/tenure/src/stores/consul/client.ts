@@ -7,14 +7,14 @@ import type { CallTimeouts, HttpAnswer } from '../../clients/http/http-client.ts
 import { errorOf, errorOfTransaction, malformedResponse } from './failures.ts'
 
 /** One key of Consul. */
-export interface KeyValue {
+export interface ConsulKey {
   readonly key: string
   readonly value: string
   readonly modifyIndex: number
 }
 
-/** One operation of a transaction. The `index` is the key's index, and 0 means that there must be no such key. */
-export type Operation =
+/** One operation of a transaction. The `index` is the key's index, and 0 means that the key must not exist. */
+export type ConsulOperation =
   /** Fails the transaction if there is no such key. */
   | { readonly verb: 'get'; readonly key: string }
   /** Returns all keys that begin with `key`. */
@@ -25,13 +25,13 @@ export type Operation =
   | { readonly verb: 'delete'; readonly key: string }
 
 /** All keys below a folder, and the index from which a watch continues. */
-export interface Folder {
-  readonly keys: readonly KeyValue[]
+export interface ConsulFolder {
+  readonly keys: readonly ConsulKey[]
   readonly index: number
 }
 
 /** How an agent answers a read once something has changed after `index`, and at the latest after `waitMs`. */
-export interface Wait {
+export interface ConsulWait {
   readonly index: number
   readonly waitMs: number
 }
@@ -58,7 +58,10 @@ export class ConsulClient {
    * does not answer may still have applied the transaction, which is then repeated through the next agent. The repeated
    * transaction finds its keys at other indexes.
    */
-  async transact(operations: readonly Operation[], call: CallTimeouts): Promise<readonly KeyValue[] | undefined> {
+  async transact(
+    operations: readonly ConsulOperation[],
+    call: CallTimeouts,
+  ): Promise<readonly ConsulKey[] | undefined> {
     const body = operations.map((operation) => ({ KV: encode(operation) }))
     return this.#endpoints.ask(call, async ({ name, http }, bounded) => {
       const answer = await http.request({ method: 'PUT', path: '/v1/txn?consistent', body, ...bounded })
@@ -71,7 +74,7 @@ export class ConsulClient {
   }
 
   /** Reads all keys below a folder, linearizably. */
-  async folder(path: string, call: CallTimeouts): Promise<Folder> {
+  async folder(path: string, call: CallTimeouts): Promise<ConsulFolder> {
     return this.#endpoints.ask(call, (endpoint, bounded) => readFolder(endpoint, path, bounded))
   }
 
@@ -103,8 +106,8 @@ export class ConsulClient {
   async *watch(
     path: string,
     signal: AbortSignal,
-    next: (seen: Folder) => Promise<Wait>,
-  ): AsyncGenerator<Folder, void, undefined> {
+    next: (seen: ConsulFolder) => Promise<ConsulWait>,
+  ): AsyncGenerator<ConsulFolder, void, undefined> {
     yield* this.#endpoints.stream(signal, (endpoint) => follow(endpoint, path, signal, next))
   }
 
@@ -126,16 +129,21 @@ async function* follow(
   endpoint: Endpoint,
   path: string,
   signal: AbortSignal,
-  next: (seen: Folder) => Promise<Wait>,
-): AsyncGenerator<Folder, void, undefined> {
-  for (let wait: Wait | undefined; ;) {
+  next: (seen: ConsulFolder) => Promise<ConsulWait>,
+): AsyncGenerator<ConsulFolder, void, undefined> {
+  for (let wait: ConsulWait | undefined; ;) {
     const seen = await readFolder(endpoint, path, { signal }, wait)
     yield seen
     wait = await next(seen)
   }
 }
 
-async function readFolder({ name, http }: Endpoint, path: string, call: CallTimeouts, wait?: Wait): Promise<Folder> {
+async function readFolder(
+  { name, http }: Endpoint,
+  path: string,
+  call: CallTimeouts,
+  wait?: ConsulWait,
+): Promise<ConsulFolder> {
   const blocking = wait ? `&index=${wait.index}&wait=${Math.ceil(wait.waitMs)}ms` : ''
   const answer = await http.request({
     method: 'GET',
@@ -160,7 +168,7 @@ function listOf(name: string, { status, headers, text }: HttpAnswer): readonly u
   return list
 }
 
-function resultsOf(name: string, text: string): readonly KeyValue[] {
+function resultsOf(name: string, text: string): readonly ConsulKey[] {
   const results = objectOf(text)?.['Results']
   // A transaction without results has null instead of a list.
   if (results === null) return []
@@ -168,7 +176,7 @@ function resultsOf(name: string, text: string): readonly KeyValue[] {
   return results.map((result: unknown) => keyValueOf(name, isObject(result) ? result['KV'] : undefined))
 }
 
-function keyValueOf(name: string, entry: unknown): KeyValue {
+function keyValueOf(name: string, entry: unknown): ConsulKey {
   const { Key: key, Value: value, ModifyIndex: modifyIndex } = isObject(entry) ? entry : {}
   if (typeof key !== 'string' || !Number.isSafeInteger(modifyIndex) || !Number(modifyIndex)) {
     throw malformedResponse(name, 'an entry has no key or no index')
@@ -186,7 +194,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function encode(operation: Operation): object {
+function encode(operation: ConsulOperation): object {
   const { verb, key } = operation
   return {
     Verb: verb,

@@ -14,7 +14,7 @@ export interface Agents {
   readonly clock: Clock
 }
 
-/** What one agent knows of its cluster, or the error. */
+/** The servers of the cluster according to one agent, or the error. */
 type AgentReport = { readonly address: URL } & ({ readonly peers: readonly string[] } | { readonly error: unknown })
 
 const differentClusters =

@@ -11,7 +11,7 @@ import { decodeTerm, encodeTerm, type TermRecord } from '../../store-kit/term-re
 import { watchTimeoutMs } from '../../store-kit/watch-timeout.ts'
 import { OpenWatches } from '../../store-kit/watches.ts'
 import { malformedResponse } from './failures.ts'
-import type { ConsulClient, Folder, KeyValue, Operation, Wait } from './client.ts'
+import type { ConsulClient, ConsulFolder, ConsulKey, ConsulOperation, ConsulWait } from './client.ts'
 
 /** This many of the largest records fit into an answer of 4 MiB, in base64. */
 const mostOnPage = 14
@@ -21,17 +21,17 @@ const longestWaitMs = 300_000
 const idlePauseMs = 100
 
 /** The decoded state of an election's keys. */
-interface FoundKeys extends Current {
+interface ConsulState extends Current {
   /** Content of the key with the highest term. */
   readonly kept: TermRecord | undefined
   /** The keys that the next transaction compares. */
-  readonly keys: KeySet
+  readonly keys: ConsulKeySet
 }
 
 /** The keys of one election as Consul stores them. */
-interface KeySet {
-  readonly record: KeyValue | undefined
-  readonly term: KeyValue | undefined
+interface ConsulKeySet {
+  readonly record: ConsulKey | undefined
+  readonly term: ConsulKey | undefined
   /** Path of the key that marks this history of the election. Undefined if there is none. */
   readonly history: string | undefined
 }
@@ -43,7 +43,7 @@ interface KeySet {
  * have the index that a process remembers from other data. The mark is created with the first grant and keeps its name.
  * Every transaction requires the mark that was seen, so it is refused where the history is a different one.
  */
-export class ConsulServer implements SwapServer<FoundKeys> {
+export class ConsulServer implements SwapServer<ConsulState> {
   readonly expiry = 'observed'
   readonly checkpointLimitBytes = ownCheckpointLimitBytes
   readonly keepsTerms = true
@@ -58,7 +58,7 @@ export class ConsulServer implements SwapServer<FoundKeys> {
     this.#clock = clock
   }
 
-  async find(election: string, call: CallOptions): Promise<FoundKeys> {
+  async find(election: string, call: CallOptions): Promise<ConsulState> {
     const path = this.#folderOf(election)
     const folder = await this.#client.folder(path, call)
     // A folder that the token may not read looks empty, and Consul does not always say so. A single key is refused.
@@ -68,10 +68,10 @@ export class ConsulServer implements SwapServer<FoundKeys> {
 
   async swap(
     election: string,
-    over: FoundKeys,
+    over: ConsulState,
     draft: RecordDraft,
     call: CallOptions,
-  ): Promise<SwapOutcome<FoundKeys>> {
+  ): Promise<SwapOutcome<ConsulState>> {
     const path = this.#folderOf(election)
     const { record: oldRecord, term: oldTerm, history = `${path}history-${this.#clock.randomId()}` } = over.keys
     const kept = { term: Math.max(over.highestTerm, draft.term), leaseDurationMs: draft.leaseDurationMs }
@@ -91,7 +91,7 @@ export class ConsulServer implements SwapServer<FoundKeys> {
     )
     if (!results) return { ok: false }
     // The results repeat the keys without their values.
-    const written = (key: string, value: string | undefined): KeyValue | undefined => {
+    const written = (key: string, value: string | undefined): ConsulKey | undefined => {
       const result = results.find((one) => one.key === key)
       return result && value !== undefined ? { ...result, value } : undefined
     }
@@ -106,19 +106,19 @@ export class ConsulServer implements SwapServer<FoundKeys> {
     return { ok: true, found: { ...currentOf(record, kept), record, keys } }
   }
 
-  async remove(election: string, { keys }: FoundKeys, withTerm: boolean, call: CallOptions): Promise<boolean> {
+  async remove(election: string, { keys }: ConsulState, withTerm: boolean, call: CallOptions): Promise<boolean> {
     const path = this.#folderOf(election)
-    const same = Object.values(keys).flatMap((one): Operation[] => {
+    const same = Object.values(keys).flatMap((one): ConsulOperation[] => {
       if (one === undefined) return []
       if (typeof one === 'string') return [{ verb: 'get', key: one }]
       return [{ verb: 'check-index', key: one.key, index: one.modifyIndex }]
     })
     const others = withTerm ? [termIn(path), ...(keys.history === undefined ? [] : [keys.history])] : []
-    const removals = [recordIn(path), ...others].map((key): Operation => ({ verb: 'delete', key }))
+    const removals = [recordIn(path), ...others].map((key): ConsulOperation => ({ verb: 'delete', key }))
     return (await this.#client.transact([...same, ...removals], call)) !== undefined
   }
 
-  watch(election: string, { signal }: CallOptions): AsyncGenerator<FoundKeys, void, undefined> {
+  watch(election: string, { signal }: CallOptions): AsyncGenerator<ConsulState, void, undefined> {
     return this.#watches.run(signal, (ending) => this.#follow(election, ending))
   }
 
@@ -127,7 +127,7 @@ export class ConsulServer implements SwapServer<FoundKeys> {
     const names = (await this.#client.folders(folder, call)).filter((name) => electionIn(name) !== undefined)
     const limit = Math.min(page.limit, mostOnPage)
     const { keys: shown, next } = keysOn({ ...page, limit }, names.toSorted())
-    const gets = shown.map((name): Operation => ({ verb: 'get-tree', key: recordIn(`${folder}${name}/`) }))
+    const gets = shown.map((name): ConsulOperation => ({ verb: 'get-tree', key: recordIn(`${folder}${name}/`) }))
     const values = gets.length > 0 ? ((await this.#client.transact(gets, call)) ?? []) : []
     return listPage(shown, next, (name) => {
       const found = values.find(({ key }) => key === recordIn(`${folder}${name}/`))
@@ -140,11 +140,11 @@ export class ConsulServer implements SwapServer<FoundKeys> {
     this.#client.close()
   }
 
-  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<FoundKeys, void, undefined> {
+  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<ConsulState, void, undefined> {
     const path = this.#folderOf(election)
-    let last: FoundKeys | undefined
+    let last: ConsulState | undefined
     let index = 0
-    const next = async (seen: Folder): Promise<Wait> => {
+    const next = async (seen: ConsulFolder): Promise<ConsulWait> => {
       const wait = { waitMs: Math.min(watchTimeoutMs(last?.record), longestWaitMs), index: seen.index }
       // After a restored snapshot or a wiped cluster, the index starts again. Read at once then, as Consul requires.
       return seen.index < index ? { ...wait, index: 0 } : wait
@@ -184,13 +184,13 @@ const recordIn = (path: string) => `${path}record`
 const termIn = (path: string) => `${path}term`
 
 /** Returns a version that differs after every write, even between two histories of one cluster. */
-function versionOf({ modifyIndex, value }: KeyValue): string {
+function versionOf({ modifyIndex, value }: ConsulKey): string {
   return `${modifyIndex}-${createHash('sha256').update(value).digest('hex').slice(0, 16)}`
 }
 
-const versionsIn = ({ record, keys: { term } }: FoundKeys) => `${record?.version} ${term && versionOf(term)}`
+const versionsIn = ({ record, keys: { term } }: ConsulState) => `${record?.version} ${term && versionOf(term)}`
 
-function foundOf(election: string, path: string, folder: Folder): FoundKeys {
+function foundOf(election: string, path: string, folder: ConsulFolder): ConsulState {
   const keyed = new Map(folder.keys.map((one) => [one.key, one]))
   const record = keyed.get(recordIn(path))
   const term = keyed.get(termIn(path))
@@ -199,7 +199,7 @@ function foundOf(election: string, path: string, folder: Folder): FoundKeys {
   return { ...currentOf(record && readRecord(election, record), kept), keys: { record, term, history } }
 }
 
-function readRecord(election: string, keyValue: KeyValue): LeaseRecord {
+function readRecord(election: string, keyValue: ConsulKey): LeaseRecord {
   return readKey(keyValue.key, () => recordOf(election, keyValue.value, versionOf(keyValue)))
 }
 

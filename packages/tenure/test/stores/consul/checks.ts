@@ -190,7 +190,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     ok(pages >= 3)
   },
 
-  async 'a watch waits for the next change and does not repeat its request meanwhile'(scene) {
+  async 'a watch waits for the next change and does not repeat its request in the meantime'(scene) {
     const front = await startRecordingProxy(scene.url)
     const store = scene.open({ endpoints: front.url })
     let record = granted(await store.acquire(claimOf(), call))

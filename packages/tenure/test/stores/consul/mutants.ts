@@ -80,7 +80,7 @@ export const consulMutations: readonly ConsulMutation[] = [
     file: client,
     find: 'const blocking = wait ? `',
     replace: 'const blocking = wait && !wait.waitMs ? `',
-    caughtBy: 'a watch waits for the next change and does not repeat its request meanwhile',
+    caughtBy: 'a watch waits for the next change and does not repeat its request in the meantime',
   },
   {
     name: 'only the first agent is used',
