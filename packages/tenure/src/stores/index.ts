@@ -72,6 +72,10 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { openS3, s3UrlRule } = await import('./aws/open.ts')
     return (await openS3(url, environment)) ?? refuse(url, s3UrlRule)
   },
+  async azblob(url, environment) {
+    const { openAzureBlob, azureBlobUrlRule } = await import('./azure-blob/open.ts')
+    return (await openAzureBlob(url, environment)) ?? refuse(url, azureBlobUrlRule)
+  },
   async gs(url, environment) {
     const { openGcs, gcsUrlRule } = await import('./gcs/open.ts')
     return openGcs(url, environment) ?? refuse(url, gcsUrlRule)
@@ -139,7 +143,7 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
  * `consul://host:8500/prefix` (`consuls:` with TLS), `etcd://host:2379/prefix` (`etcds:`), `postgres://user@host/database`, `redis://host:6379`,
- * `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
+ * `dynamodb://table`, `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
  * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
  * `file:///dir?shareWithGroup=true`.
  *

@@ -28,6 +28,7 @@ const schemes = [
   'rediss',
   'dynamodb',
   's3',
+  'azblob',
   'gs',
   'http',
   'https',

@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
-import { clouds } from '../../../../../test/servers/cloud-emulators.ts'
+import { cloudEnvironment, clouds } from '../../../../../test/servers/cloud-emulators.ts'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
 import { etcd } from '../../../../../test/servers/etcd.ts'
 import { localS3 } from '../../../../../test/servers/moto.ts'
@@ -38,6 +38,8 @@ const cloudStores: Readonly<Record<keyof typeof clouds, (server: RunningServer) 
   {
     DynamoDB: ({ url }) => dynamodbStore({ client: new DynamoDB(localAws(url)), table: 'leases' }),
     S3: ({ url }) => s3Store({ client: new S3(localS3(url)), bucket: 'leases' }),
+    'Azure Blob Storage': ({ port }) =>
+      openStore(clouds['Azure Blob Storage'].urlAt(port), { environment: cloudEnvironment }),
     'Google Cloud Storage': ({ port }) => openStore(clouds['Google Cloud Storage'].urlAt(port)),
   }
 
