@@ -27,6 +27,7 @@ import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
 import { fileStore } from 'tenure/stores/file'
 import { gcsStore } from 'tenure/stores/gcs'
+import { azureBlobStore } from 'tenure/stores/azure-blob'
 import { consulStore } from 'tenure/stores/consul'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
@@ -277,6 +278,11 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => dynamodbStore(options),
     valid: { client: { send: async () => ({}) }, table: 'leases' },
     near: ['tables', 'table'],
+  },
+  'tenure/stores/azure-blob: azureBlobStore': {
+    with: (options) => azureBlobStore(options),
+    valid: { container: { getBlockBlobClient() {}, listBlobsByHierarchy() {}, getProperties() {} } as never },
+    near: ['prefixes', 'prefix'],
   },
   'tenure/stores/gcs: gcsStore': {
     with: (options) => gcsStore(options),

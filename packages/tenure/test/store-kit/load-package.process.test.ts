@@ -71,6 +71,7 @@ test('the Redis store accepts either client and suggests one when both are missi
 test.each([
   ['dynamodb://leases', '@aws-sdk/client-dynamodb'],
   ['s3://leases', '@aws-sdk/client-s3'],
+  ['azblob://myaccount/leases', '@azure/storage-blob'],
 ])('opening %s reports a missing SDK', async (url, name) => {
   expect(await openIn(install(url))).toEqual({
     code: 'DRIVER_MISSING',

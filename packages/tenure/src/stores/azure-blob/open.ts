@@ -41,8 +41,8 @@ export async function openAzureBlob(url: string, environment: Environment): Prom
   if (Object.keys(others).length > 0) return undefined
   const base = endpoint === undefined ? `https://${account}.blob.core.windows.net` : endpointOf(endpoint)
   if (base === undefined) return undefined
-  const open = credentialIn(environment, account, endpoint !== undefined)
-  const container = open((await loadDriver(packageName)) as AzureSdk, base, name)
+  const sdk = (await loadDriver(packageName)) as AzureSdk
+  const container = credentialIn(environment, account, endpoint !== undefined)(sdk, base, name)
   return azureBlobStore({ container, prefix: prefix || undefined })
 }
 
