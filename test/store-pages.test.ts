@@ -61,7 +61,7 @@ function cellAfter(text: string, first: string): string {
 const group = (bytes: number) => bytes.toLocaleString('en-US')
 
 test('every page of a store with terms is compared with the code', () => {
-  const pages = readFileSync(join(root, 'docs/stores/README.md'), 'utf8').matchAll(/^\| \[`\w+`\]\((\w+)\.md\)/gm)
+  const pages = readFileSync(join(root, 'docs/stores/README.md'), 'utf8').matchAll(/^\| \[`\w+`\]\(([\w-]+)\.md\)/gm)
   expect([...new Set([...pages].map(([, name]) => name))].toSorted()).toEqual([...names, 'ttl'].toSorted())
 })
 

@@ -18,11 +18,11 @@ export async function takePart({ url, election, identity, tell }) {
   }
   const acquire = async () => {
     const session = await openSession()
-    const renewing = setInterval(async () => {
+    const renew = async () => {
       const answer = await put(`${address}/session/renew/${session}`).catch(() => undefined)
       if (answer?.status === 404) tell('lost')
-      else tell('renewed')
-    }, ttlMs / 3)
+    }
+    const renewing = setInterval(() => void renew(), ttlMs / 3)
     for (let index = '0'; ;) {
       const answer = await put(`${key}?acquire=${session}`, { identity })
       if (await answer.json()) break

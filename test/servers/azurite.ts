@@ -10,10 +10,10 @@ export const azuriteKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UV
 export const azurite: ServerKind = {
   name: 'Azurite',
   program: programs.azurite,
-  args: ({ port }) => [
-    ...['--blobHost', '127.0.0.1', '--blobPort', String(port)],
-    ...['--inMemoryPersistence', '--silent', '--disableTelemetry', '--skipApiVersionCheck'],
-  ],
+  args: ({ port }) => {
+    const place = ['--blobHost', '127.0.0.1', '--blobPort', String(port)]
+    return [...place, '--inMemoryPersistence', '--silent', '--disableTelemetry', '--skipApiVersionCheck']
+  },
   probe: ({ port }) => fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(1_000) }),
   url: (port) => `http://127.0.0.1:${port}`,
   stopSignal: 'SIGKILL',

@@ -6,7 +6,7 @@ export interface AzureContainer {
     delimiter: string,
     options: { prefix: string; abortSignal: AbortSignal },
   ): {
-    byPage(settings: { maxPageSize: number; continuationToken?: string }): AsyncIterableIterator<{
+    byPage(input: { maxPageSize: number; continuationToken?: string }): AsyncIterableIterator<{
       readonly continuationToken?: string | undefined
       readonly segment: { readonly blobItems: readonly { readonly name: string }[] }
     }>

@@ -44,7 +44,7 @@ function knownOf(error: unknown): KnownAzureFailure {
     const text = 'Azure Storage denied access. The documentation of this store lists the permissions that it needs'
     return { code: 'UNAUTHORIZED', retryable: false, text }
   }
-  if (/^Lease/.test(code)) {
+  if (code.startsWith('Lease')) {
     const text = 'Another program holds a lease of Azure on this blob, so it cannot be written. Break that lease'
     return { code: 'BACKEND_UNAVAILABLE', retryable: true, text }
   }
