@@ -13,8 +13,9 @@ export async function takePart({ url, election, identity, tell }) {
   const openSession = async () => {
     // By default a lock stays closed for 15 s after its session has ended.
     const settings = { TTL: `${ttlMs / 1_000}s`, LockDelay: '0s', Behavior: 'release' }
-    const { ID: id } = await (await put(`${address}/session/create`, settings)).json()
-    return String(id)
+    const created = await put(`${address}/session/create`, settings)
+    const { ID: id } = /** @type {{ ID: string }} */ (await created.json())
+    return id
   }
   const acquire = async () => {
     const session = await openSession()
@@ -28,7 +29,7 @@ export async function takePart({ url, election, identity, tell }) {
       if (await answer.json()) break
       const found = await fetch(`${key}?index=${index}&wait=30s`)
       index = found.headers.get('x-consul-index') ?? '0'
-      const [entry] = found.status === 200 ? await found.json() : []
+      const [entry] = /** @type {{ Session?: string }[]} */ (found.status === 200 ? await found.json() : [])
       // A watch returns at once when it has no index yet.
       if (entry?.Session) await fetch(`${key}?index=${index}&wait=30s`)
     }
