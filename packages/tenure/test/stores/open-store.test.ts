@@ -18,6 +18,8 @@ const schemes = [
   'file',
   'kubernetes',
   'multicluster',
+  'consul',
+  'consuls',
   'etcd',
   'etcds',
   'mysql',
@@ -30,6 +32,7 @@ const schemes = [
   'rediss',
   'dynamodb',
   's3',
+  'azblob',
   'gs',
   'http',
   'https',
@@ -178,7 +181,7 @@ describe('openStore', () => {
     expect(String(error)).not.toContain('hunter2')
   })
 
-  const servers = ['etcd', 'etcds', 'mysql', 'mariadb', 'nats', 'natss', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
+  const servers = ['consul', 'consuls', 'etcd', 'etcds', 'mysql', 'mariadb', 'nats', 'natss', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
   test.each(servers)('openStore shows no part of an unencoded password: %s', async (scheme) => {
     const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
     for (const login of logins) {
