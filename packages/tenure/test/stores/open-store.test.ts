@@ -181,7 +181,22 @@ describe('openStore', () => {
     expect(String(error)).not.toContain('hunter2')
   })
 
-  const servers = ['consul', 'consuls', 'etcd', 'etcds', 'mysql', 'mariadb', 'nats', 'natss', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
+  const servers = [
+    'consul',
+    'consuls',
+    'etcd',
+    'etcds',
+    'mysql',
+    'mariadb',
+    'nats',
+    'natss',
+    'postgres',
+    'postgresql',
+    'redis',
+    'rediss',
+    'http',
+    'https',
+  ]
   test.each(servers)('openStore shows no part of an unencoded password: %s', async (scheme) => {
     const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
     for (const login of logins) {
