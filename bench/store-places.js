@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { guardedName } from './handover-picture.js'
@@ -22,9 +24,10 @@ import { guardedName } from './handover-picture.js'
  * @property {true} [noticesCrashes] whether the next leader need not wait until the lease of a crashed process expires
  *
  * @typedef {object} Place
- * @property {'etcd' | 'postgres' | 'redis'} server the file in test/servers that starts it, and the name of its export
+ * @property {'etcd' | 'postgres' | 'redis' | 'nats'} server the file in test/servers that starts it, and the name of its export
  * @property {string} name
  * @property {(port: number) => string} url
+ * @property {(url: string) => Promise<unknown>} [prepare] runs once, after the server has started
  * @property {(url: string) => Promise<Bare>} openBare
  * @property {readonly Contender[]} contenders
  */
@@ -73,6 +76,30 @@ export const places = [
       guarded,
       { program: 'redlock', fresh: 'started', name: `redlock ${versionOf('redlock')}` },
       { program: 'redis-semaphore', fresh: 'started', name: `redis-semaphore ${versionOf('redis-semaphore')}` },
+    ],
+  },
+]
+
+/**
+ * Measured only if the environment variable ONLY names them.
+ *
+ * @type {readonly Place[]}
+ */
+export const morePlaces = [
+  {
+    server: 'nats',
+    name: 'NATS',
+    url: (port) => `nats://127.0.0.1:${port}/leases`,
+    prepare: async (url) => (await openNats(url)).close(),
+    openBare: openNats,
+    contenders: [
+      tenure,
+      guarded,
+      {
+        program: 'nats-lock',
+        fresh: 'renewed',
+        name: `lock by hand in a bucket with a TTL, kv ${versionOf('@nats-io/kv')}`,
+      },
     ],
   },
 ]
@@ -146,6 +173,20 @@ async function openRedis(url) {
     },
     write: (value) => client.set('written', value),
     close: () => client.quit(),
+  }
+}
+
+/** @type {Place['openBare']} */
+async function openNats(url) {
+  const connection = await connect({ servers: new URL(url).host })
+  const kv = await new Kvm(connection).create('leases')
+  let revision = await kv.put('swapped', '')
+  return {
+    async swap(value) {
+      revision = await kv.update('swapped', value, revision)
+    },
+    write: (value) => kv.put('written', value),
+    close: () => connection.close(),
   }
 }
 

@@ -79,6 +79,7 @@ const storeEntries = [
   'multicluster',
   'mysql',
   'postgres',
+  'sqlite',
   'redis',
   's3',
   'service',

@@ -4,6 +4,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { S3Client } from '@aws-sdk/client-s3'
 import { KubeConfig } from '@kubernetes/client-node'
 import { Redis } from 'ioredis'
+import Database from 'libsql'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { expect, test } from 'vitest'
@@ -17,10 +18,13 @@ import { gcsStore } from '../packages/tenure/src/stores/gcs/index.ts'
 import { kubernetesStore } from '../packages/tenure/src/stores/kubernetes/index.ts'
 import { multiclusterStore } from '../packages/tenure/src/stores/multicluster/index.ts'
 import { mysqlStore } from '../packages/tenure/src/stores/mysql/index.ts'
+import { natsStore } from '../packages/tenure/src/stores/nats/index.ts'
 import { postgresStore } from '../packages/tenure/src/stores/postgres/index.ts'
 import { redisStore } from '../packages/tenure/src/stores/redis/index.ts'
 import { s3Store } from '../packages/tenure/src/stores/s3/index.ts'
 import { serviceStore } from '../packages/tenure/src/stores/service/index.ts'
+import { sqliteStore } from '../packages/tenure/src/stores/sqlite/index.ts'
+import { unusedBucket } from './unused-bucket.ts'
 
 const root = join(import.meta.dirname, '..')
 const pageOf = (name: string) => readFileSync(join(root, 'docs/stores', `${name}.md`), 'utf8')
@@ -42,9 +46,11 @@ const stores: Record<string, () => LeaseStore> = {
   memory: () => memoryStore(),
   multicluster: () => multiclusterStore({ client: cluster(), namespace: 'jobs' }),
   mysql: () => mysqlStore({ client: createPool({}) }),
+  nats: () => natsStore(unusedBucket),
   postgres: () => postgresStore({ client: new Pool() }),
   redis: () => redisStore({ connect: () => new Redis({ lazyConnect: true }) }),
   s3: () => s3Store({ client: new S3Client({ region: 'eu-west-1' }), bucket: 'leases' }),
+  sqlite: () => sqliteStore({ client: new Database(':memory:') }),
   service: () => serviceStore({ url: 'http://127.0.0.1:1' }),
 }
 const names = Object.keys(stores)

@@ -22,6 +22,8 @@ const schemes = [
   'etcds',
   'mysql',
   'mariadb',
+  'nats',
+  'natss',
   'postgres',
   'postgresql',
   'redis',
@@ -123,6 +125,14 @@ describe('openStore', () => {
     'mysql://host/app?ssl-mode=perhaps',
     'mysql://host/app#leases',
     'mysql://user:%@host/app',
+    'nats:host',
+    'nats://host:4222',
+    'nats://host:4222/',
+    'nats://host:4222/a/b',
+    'nats://host:port/leases',
+    'nats://host:4222/leases?prefix=a',
+    'nats://host:4222/leases?monitor=host:8222',
+    'nats://user:%@host:4222/leases',
     'redis:host',
     'redis://',
     'redis://host/zero',
@@ -154,6 +164,7 @@ describe('openStore', () => {
     'postgres://user:hunter2@one:5432,two:5432/app',
     'mysql://user:hunter2@one:3306,two:3306/app',
     'mysql://host/app?password=hunter2',
+    'nats://user:hunter2@host:port/leases',
     'redis://user:hunter2@one,two',
     'redis://host?password=hunter2',
     'https://user:hunter2@host:99999',
@@ -167,7 +178,7 @@ describe('openStore', () => {
     expect(String(error)).not.toContain('hunter2')
   })
 
-  const servers = ['etcd', 'etcds', 'mysql', 'mariadb', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
+  const servers = ['etcd', 'etcds', 'mysql', 'mariadb', 'nats', 'natss', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
   test.each(servers)('openStore shows no part of an unencoded password: %s', async (scheme) => {
     const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
     for (const login of logins) {
