@@ -1,4 +1,4 @@
-/** What docs/reference/requirements.md says about other systems than the one that the tests run on. */
+/** What docs/reference/requirements.md says about macOS and Windows, where these tests do not run. */
 import { Elector } from 'tenure'
 import { openStore } from 'tenure/stores'
 import { expect, onTestFinished, test } from 'vitest'
