@@ -50,7 +50,7 @@ function runSuite({ tier, path }) {
       path,
       startedAt: startedAt.toISOString(),
       tookS: Math.round((Date.now() - startedAt.getTime()) / 1_000),
-      commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim(),
+      commit: commitOf(),
       node: process.version,
       cores: availableParallelism(),
       cpu: cpus()[0]?.model.trim() ?? 'unknown',
@@ -62,6 +62,14 @@ function runSuite({ tier, path }) {
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** The commit of the code, and whether files differ from it. The published results may differ. */
+function commitOf() {
+  /** @param {string[]} args */
+  const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+  const changes = git('status', '--porcelain', '--', '.', ':!docs/explanation/results.*')
+  return git('rev-parse', '--short', 'HEAD') + (changes === '' ? '' : ' with changes')
 }
 
 /** @param {number} value */

@@ -16,7 +16,7 @@ const servers = join(import.meta.dirname, '../servers')
 const serverOf: Readonly<Record<string, () => string>> = {
   dynamodb: () => `dynalite ${pinned(join(servers, 'programs.ts'), /'dynalite@([\d.]+)'/)}`,
   etcd: () => `etcd ${printed(programs.etcd36)}`,
-  'file-store': () => `the file system of ${process.platform}`,
+  'file-store': () => `files on ${process.platform}`,
   gcs: () => `fake-gcs-server ${pinned(join(servers, 'fake-gcs/go.mod'), /fake-gcs-server v([\d.]+)/)}`,
   postgres: () => `PostgreSQL ${printed(programs.postgres)}`,
   redis: () => `Redis ${printed(programs.redis)}`,
