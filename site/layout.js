@@ -45,20 +45,20 @@ export function layout(page, menu, repository) {
 <script src="${to('assets/site.js')}" defer></script>
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#site-content">Skip to the content</a>
 <header>
-<button type="button" class="menu" aria-expanded="false" aria-controls="menu" aria-label="Menu">☰</button>
+<button type="button" class="menu" aria-expanded="false" aria-controls="site-menu" aria-label="Menu">☰</button>
 <a class="home" href="${to('index.html')}">Tenure</a>
 <div class="search" role="search">
-<input type="search" placeholder="Search" aria-label="Search" autocomplete="off" spellcheck="false" role="combobox" aria-expanded="false" aria-controls="results">
-<ol id="results" role="listbox" aria-label="Results" hidden></ol>
+<input type="search" placeholder="Search" aria-label="Search" autocomplete="off" spellcheck="false" role="combobox" aria-expanded="false" aria-controls="site-results">
+<ol id="site-results" role="listbox" aria-label="Results" hidden></ol>
 </div>
 <button type="button" class="theme" aria-label="Light or dark colors">◐</button>
 <a class="source" href="${repository}">GitHub</a>
 </header>
 <div class="columns">
-<nav id="menu" aria-label="Pages">${groups.join('')}</nav>
-<main id="content">
+<nav id="site-menu" aria-label="Pages">${groups.join('')}</nav>
+<main id="site-content">
 ${page.html}
 ${page.edit ? `<p class="edit"><a href="${escapeHtml(page.edit)}">The source of this page</a></p>` : ''}
 </main>

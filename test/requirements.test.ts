@@ -51,7 +51,7 @@ test.each(['macOS', 'Windows'] as const)(
   'what is refused on %s is refused there according to the table',
   async (system) => {
     const store = await openStore('redis://127.0.0.1:1')
-    onTestFinished(async () => await store.close?.())
+    onTestFinished(() => store.close?.())
     runOn(system)
     const settings = { identity: 'node-1', store: 'redis://127.0.0.1:1', ttl: 15_000, grace: 3_000 }
     const refusals = {

@@ -30,8 +30,8 @@ menu.addEventListener('click', () => {
   const isOpen = page.classList.toggle('menu-open')
   menu.setAttribute('aria-expanded', String(isOpen))
 })
-const current = document.querySelector('#menu [aria-current]')
-if (current) document.querySelector('#menu').scrollTop = current.offsetTop - 200
+const current = document.querySelector('#site-menu [aria-current]')
+if (current) document.querySelector('#site-menu').scrollTop = current.offsetTop - 200
 
 // Tabs: a language that a reader chooses is chosen everywhere.
 function choose(language) {
@@ -88,7 +88,7 @@ for (const block of document.querySelectorAll('.code')) {
 }
 
 const input = document.querySelector('.search input')
-const results = document.querySelector('#results')
+const results = document.querySelector('#site-results')
 let loading
 
 /** Loads the index as a script, because a page from the file system may not read other files. */

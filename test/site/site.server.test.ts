@@ -64,9 +64,9 @@ describeWithPrograms([programs.chromium], 'the pages of npm run site', () => {
 
   async function find(page: Page, words: string): Promise<string[]> {
     await page.locator('.search input').fill(words)
-    await expect.poll(() => page.locator('#results a').count(), patient).toBeGreaterThan(0)
+    await expect.poll(() => page.locator('#site-results a').count(), patient).toBeGreaterThan(0)
     return page
-      .locator('#results a')
+      .locator('#site-results a')
       .evaluateAll((links: { getAttribute(name: string): string | null }[]) =>
         links.map((link) => link.getAttribute('href') ?? ''),
       )
@@ -93,10 +93,10 @@ describeWithPrograms([programs.chromium], 'the pages of npm run site', () => {
     expect(locks).toContain('./docs/guide/locks.html#a-lock-or-mutex')
     expect(await find(page, 'fencing')).toContain('./docs/how-to/fencing.html#fencing')
     await page.locator('.search input').fill('fencing')
-    await page.locator('#results a[href*="how-to/fencing.html#fencing"]').click()
+    await page.locator('#site-results a[href*="how-to/fencing.html#fencing"]').click()
     await expect.poll(() => page.url(), patient).toBe(`${url}docs/how-to/fencing.html#fencing`)
     await page.locator('.search input').fill('zqxjk')
-    await expect.poll(() => page.locator('#results').textContent(), patient).toBe('Nothing found')
+    await expect.poll(() => page.locator('#site-results').textContent(), patient).toBe('Nothing found')
     expect(faults).toEqual([])
     expect([...origins]).toEqual([new URL(url).origin])
   })
@@ -144,9 +144,9 @@ describeWithPrograms([programs.chromium], 'the pages of npm run site', () => {
 
   test('on a phone, the menu opens over the page and leads to another page', async () => {
     const { page } = await open(browser, url + 'index.html', { viewport: { width: 390, height: 844 } })
-    expect(await page.locator('#menu').isVisible()).toBe(false)
+    expect(await page.locator('#site-menu').isVisible()).toBe(false)
     await page.getByRole('button', { name: 'Menu' }).click()
-    await page.locator('#menu').getByRole('link', { name: 'Jobs once per fleet' }).click()
+    await page.locator('#site-menu').getByRole('link', { name: 'Jobs once per fleet' }).click()
     await expect.poll(() => page.locator('h1').textContent(), patient).toBe('Jobs once per fleet')
   })
 
