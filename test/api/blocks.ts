@@ -251,7 +251,9 @@ export async function jobsOncePerFleet(): Promise<unknown[]> {
   const tried: 'ran' | 'busy' = await jobs.tryRun('import', job)
   const status = await jobs.status()
   await jobs.close()
-  return [once, again, sparse, tried, said, status.map(({ name }) => name)]
+  // The clock may have reached one of its scheduled times.
+  const called = said.filter((name) => name !== 'sync')
+  return [once, again, sparse, tried, called, status.map(({ name }) => name)]
 }
 
 export async function lockBlock(): Promise<string[]> {

@@ -52,8 +52,11 @@ export async function leadWith<T>(
     for (;;) {
       const leadership = await elector.waitForLeadership()
       ledTerm = leadership.term
-      // A listener may have stopped the elector at the moment of election, and its lease may already be released.
-      if (!leadership.isLeader()) continue
+      if (!leadership.isLeader()) {
+        // A listener has stopped the elector, and its lease may already be released, or this process was stalled.
+        if (onLoss === 'throw' && !signal?.aborted) leadership.throwIfLost()
+        continue
+      }
       const run = supervise(leadership, work)
       // A stop settles even if the work never settles.
       const outcome = await Promise.race([run, untilStopped(elector, leadership)])

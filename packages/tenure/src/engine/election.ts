@@ -310,7 +310,8 @@ function contend(s: MutableState, effects: Effects): void {
 function stayOut(s: MutableState, effects: Effects, untilMs: number): void {
   const lookAtMs = isWatching(s) ? Infinity : s.lastReplyAtMs + s.settings.retryIntervalMs
   if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
-  s.tryAtMs = Math.min(lookAtMs, untilMs, givesUpFromMs(s))
+  // Once that time has passed, do not wake for it: a timer in the past would fire again and again.
+  s.tryAtMs = Math.min(lookAtMs, untilMs, givesUpIfBusy(s) ? Infinity : givesUpFromMs(s))
 }
 
 function ineligible({ settings }: MutableState): TenureError {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { casStore, isTenureError, memoryStore, ttlStore, withLock, type VersionedValue } from '../../src/index.ts'
 import { memoryTtlStorage } from '../../src/store-kit/memory-ttl-storage.ts'
-import type { HeldLock, LockOptions } from '../../src/index.ts'
+import type { ElectionEvent, HeldLock, LockOptions } from '../../src/index.ts'
 import { fakeClock } from '../../../testing/src/index.ts'
 import { cutOff, faultyStore } from '../faulty-store.ts'
 import { call, follow } from '../promise-outcome.ts'
@@ -133,6 +133,18 @@ describe('withLock', () => {
     expect(called.state).toBe('pending')
     await clock.advance(3_000)
     expect(called).toMatchObject({ state: 'rejected', error: { code: 'LEADERSHIP_LOST' } })
+  })
+
+  test('withLock rejects with LEADERSHIP_LOST when the lock is lost before its work could start', async () => {
+    const { clock, member } = scene()
+    const onEvent = ({ type }: ElectionEvent) => {
+      if (type === 'elected') clock.sleep(20_000)
+    }
+    const called = member('a').lock(() => expect.unreachable('the work was called'), { observer: { onEvent } })
+    await clock.advance(100)
+    expect(called).toMatchObject({ state: 'rejected', error: { code: 'LEADERSHIP_LOST', reason: 'expired', term: 1 } })
+    await clock.advance(0)
+    expect(clock.timers).toBe(0)
   })
 
   test('withLock releases the lock after the work has failed, and rejects with its error', async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { driverScenes } from './driver-scenes.ts'
 import { runWithFaults } from './random-faults.ts'
 import { storeKinds } from './shard-fleet.ts'
 
@@ -8,3 +9,6 @@ test.each(storeKinds)('random faults never give a shard two owners, and the flee
   // Otherwise the faults would have moved nothing.
   expect(grants).toBeGreaterThan(2 * 5)
 })
+
+const { 'runs with random faults keep S1 and S2, and settle': _sampled, ...scenes } = driverScenes
+test.each(Object.entries(scenes))('%s', async (_, play) => play())

@@ -1,3 +1,4 @@
+import { ok } from 'node:assert/strict'
 import { leaseMs, ShardFleet, type CallFate, type ShardProcess, type StoreKind } from './shard-fleet.ts'
 
 /** The outcome of one run with random faults. */
@@ -12,7 +13,8 @@ export interface FaultRun {
 /**
  * Runs a fleet in virtual time with faults that the seed decides: slow, lost, and failed calls, stalls, partitions,
  * crashes, processes that leave and join, work that settles late, and deleted records. The fleet checks S1 and S2 every
- * 100 ms and after each stall. Rejects if they are violated, or if the fleet does not settle after the last fault (S4).
+ * 100 ms and after each stall. Rejects if they are violated, if the fleet does not settle after the last fault (S4), or if
+ * a process does not stop in bounded time.
  */
 export async function runWithFaults(kind: StoreKind, seed: number): Promise<FaultRun> {
   const random = randomOf(seed)
@@ -30,7 +32,9 @@ export async function runWithFaults(kind: StoreKind, seed: number): Promise<Faul
     joined += 1
     const process = fleet.join(`node-${joined}`)
     process.fateOf = fateOf
-    process.settleMs = random() < 0.3 ? random() * leaseMs : random() * 500
+    // Some work takes longer than the drain timeout.
+    process.settleMs = random() < 0.3 ? random() * 1.6 * leaseMs : random() * 500
+    process.holdMs = random() < 0.3 ? random() * leaseMs : random() * 500
   }
   for (let count = 0; count < 3; count += 1) join()
   const rest = () => fleet.advance(random() * leaseMs)
@@ -79,6 +83,13 @@ export async function runWithFaults(kind: StoreKind, seed: number): Promise<Faul
   for (const process of fleet.live) process.fateOf = () => ({ toMs: 10, fromMs: 10 })
   const settledMs = await fleet.until(() => fleet.isSettled(), 12 * leaseMs)
   await fleet.advance(2 * leaseMs)
+  for (const process of fleet.live) void process.shards.stop().then(() => (process.hasStopped = true))
+  await fleet.until(() => fleet.live.length === 0, 6 * leaseMs)
+  // Work that has not settled in time may outlive stop().
+  await fleet.advance(leaseMs)
+  const hasCrashed = fleet.processes.some((process) => process.hasCrashed)
+  // I11: no other timer does. The timers of a crashed process never fire.
+  ok(hasCrashed || fleet.clock.timers === 0, `${fleet.clock.timers} timers outlive stop()`)
   const grants = fleet.processes.flatMap(({ changes }) => changes.filter(({ type }) => type === 'gained')).length
   return { faults, grants, settledLeases: settledMs / leaseMs }
 }

@@ -6,15 +6,18 @@ import {
   type CallOptions,
   type Clock,
   type CompareAndSwap,
+  type HeldClaim,
   type LeaseStore,
 } from '../../src/index.ts'
 import {
   createShards,
+  type HoldContext,
   type ShardChange,
   type ShardContext,
   type Shards,
   type ShardsOptions,
 } from '../../src/shards/index.ts'
+import { shardOf } from '../../src/shards/hash.ts'
 import { stallable, type StallableClock } from '../stallable-clock.ts'
 
 export const group = 'sessions'
@@ -45,8 +48,12 @@ export interface ShardProcess {
   /** The work that has begun and has not settled, with its signal. */
   readonly working: Map<number, ShardContext>
   readonly started: Promise<unknown>
+  /** The holds on keys that have begun and have not settled. */
+  readonly holding: Set<HoldContext>
   /** Work settles this long after its signal has aborted. */
   settleMs: number
+  /** If set, the work on each shard begins with a hold on one of its keys, which settles this long after its abort. */
+  holdMs: number | undefined
   isCut: boolean
   fateOf: (verb: string, election: string) => CallFate
   hasCrashed: boolean
@@ -72,6 +79,7 @@ export class ShardFleet {
   /** The newest ownership of each shard, and the highest token that was ever owned. */
   readonly #owners = new Map<number, Ownership>()
   readonly #tokens = new Map<number, number>()
+  readonly #faulty: string[] = []
 
   constructor(kind: StoreKind, shards: number, options: Partial<ShardsOptions> = {}) {
     this.#shards = shards
@@ -107,8 +115,10 @@ export class ShardFleet {
       shards,
       changes,
       working,
+      holding: new Set(),
       started: shards.start().catch((error: unknown) => error),
       settleMs: 0,
+      holdMs: undefined,
       isCut: false,
       fateOf: () => ({}),
       hasCrashed: false,
@@ -199,8 +209,12 @@ export class ShardFleet {
     )
   }
 
-  /** S1 and S2: no shard has two owners at a moment, and a new owner has a higher token than every earlier one. */
+  /**
+   * S1 and S2: no shard has two owners at a moment, and a new owner has a higher token than every earlier one. And no
+   * seat was released too early.
+   */
   check(): void {
+    deepStrictEqual(this.#faulty, [])
     const nowMs = this.clock.monotonicMs()
     // A stalled process runs nothing. What it would answer now, it answers when it runs again.
     const running = this.processes.filter(({ hasCrashed, isStalled }) => !hasCrashed && !isStalled)
@@ -222,13 +236,16 @@ export class ShardFleet {
     this.#checkWork(nowMs)
   }
 
-  /** Work whose signal has not aborted never runs beside other such work on the same shard. */
+  /** Work of a process that has its seat never runs beside other such work on the same shard, even if its signal has aborted. */
   #checkWork(nowMs: number): void {
     const active = new Map<number, string>()
-    for (const { identity, working, hasCrashed, isStalled } of this.processes) {
+    for (const { identity, shards, working, holding, hasCrashed, isStalled } of this.processes) {
       if (hasCrashed || isStalled) continue
-      for (const [shard, { signal }] of working) {
-        if (signal.aborted) continue
+      const isSeated = shards.status().seat !== undefined
+      const busy = new Map([...holding, ...working.values()].map((context) => [context.shard, context]))
+      for (const [shard, { signal }] of busy) {
+        // With a seat, its work keeps the shard until it settles. Without one, work that ignores its signal keeps running alone.
+        if (signal.aborted && !isSeated) continue
         deepStrictEqual(active.get(shard), undefined, `work of two processes on shard ${shard} at ${nowMs} ms`)
         active.set(shard, identity)
       }
@@ -239,9 +256,30 @@ export class ShardFleet {
     const { shard, signal } = context
     ok(!process.working.has(shard), `${process.identity} works on shard ${shard} twice`)
     process.working.set(shard, context)
+    if (process.holdMs !== undefined) void this.#hold(process, shard).catch(() => undefined)
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     if (process.settleMs > 0) await new Promise<void>((resolve) => process.clock.setTimer(process.settleMs, resolve))
     process.working.delete(shard)
+  }
+
+  /** Rule 5: a seat is not released while work on a shard runs. A coordinator also releases seats that it has cleaned. */
+  #noteRelease({ identity, working, holding }: ShardProcess, { election, attempt }: HeldClaim): void {
+    const isOwnSeat = election !== group && !attempt.includes('/')
+    const busy = working.size + holding.size
+    if (isOwnSeat && busy > 0) this.#faulty.push(`${identity} releases ${election} while it works`)
+  }
+
+  async #hold(process: ShardProcess, shard: number): Promise<void> {
+    const key = Array.from({ length: 100 }, (_, number) => `key-${number}`).find(
+      (one) => shardOf(one, this.#shards) === shard,
+    )
+    await process.shards.hold(key ?? '', async (context) => {
+      const { signal } = context
+      process.holding.add(context)
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      await new Promise<void>((resolve) => process.clock.setTimer(process.holdMs ?? 0, resolve))
+      process.holding.delete(context)
+    })
   }
 
   #link(of: () => ShardProcess, clock: Clock): LeaseStore {
@@ -270,7 +308,10 @@ export class ShardFleet {
       read: (election, options) => call('read', election, options, () => inner.read(election, options)),
       acquire: (claim, options) => call('acquire', claim.election, options, () => inner.acquire(claim, options)),
       renew: (claim, options) => call('renew', claim.election, options, () => inner.renew(claim, options)),
-      release: (claim, options) => call('release', claim.election, options, () => inner.release(claim, options)),
+      release: (claim, options) => {
+        this.#noteRelease(of(), claim)
+        return call('release', claim.election, options, () => inner.release(claim, options))
+      },
       ...(watch && {
         async *watch(election: string, options: CallOptions) {
           for await (const record of watch.call(inner, election, options)) {

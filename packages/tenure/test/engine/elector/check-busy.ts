@@ -1,6 +1,6 @@
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, ok } from 'node:assert/strict'
 import { fakeClock, type FakeClock } from '../../../../testing/src/index.ts'
-import type { LeaseStore, VersionedValue } from '../../../src/index.ts'
+import type { LeaseStore, PreferenceOptions, VersionedValue } from '../../../src/index.ts'
 import { cutOff, faultyStore } from '../../faulty-store.ts'
 import { follow } from '../../promise-outcome.ts'
 import type { Checks, Library } from './checks.ts'
@@ -76,6 +76,17 @@ export const busy: Checks = {
     equal(store.calls.length, calls + 1)
     await stop()
   },
+
+  async 'an elector whose waitMs has passed sleeps while it leaves a released lease to a higher priority'(library) {
+    const { clock, store, attempt, stop } = await observed(library)
+    const { counted, timers } = withTimerLimit(clock)
+    const called = attempt(store, counted, 7_000, { priority: 'low' })
+    await clock.advance(6_900)
+    await stop()
+    await clock.advance(13_000)
+    equal(called.value, 2)
+    ok(timers() < 100, `${timers()} timers were set`)
+  },
 }
 
 /** A leader that has just renewed, and the tries of another candidate, each on its own connection. */
@@ -87,8 +98,8 @@ async function observed({ casStore, Elector }: Library) {
   const leader = new Elector({ ...options, store: link, identity: 'leader' })
   leader.start()
   await clock.advance(5_001)
-  const attempt = (store: LeaseStore, ownClock = clock, waitMs = 0) => {
-    const elector = new Elector({ ...options, store, clock: ownClock })
+  const attempt = (store: LeaseStore, ownClock = clock, waitMs = 0, preference: PreferenceOptions = {}) => {
+    const elector = new Elector({ ...options, ...preference, store, clock: ownClock })
     elector.start({ until: 'busy', waitMs })
     const outcome = follow(elector.waitForLeadership().then(({ term }) => term))
     return outcome as typeof outcome & { readonly error?: { readonly code: string } }
@@ -122,4 +133,14 @@ function sharedStore(casStore: Library['casStore'], clock: FakeClock): LeaseStor
 /** The same clock for a process whose wall clock is behind. */
 function behind(clock: FakeClock, ms: number): FakeClock {
   return { ...clock, wallMs: () => clock.wallMs() - ms }
+}
+
+/** The same clock, and how many timers were set. Timers beyond a limit never fire, so that a busy loop ends. */
+function withTimerLimit(clock: FakeClock): { readonly counted: FakeClock; timers(): number } {
+  let count = 0
+  const counted: FakeClock = {
+    ...clock,
+    setTimer: (ms, callback) => clock.setTimer((count += 1) > 1_000 ? hourMs : ms, callback),
+  }
+  return { counted, timers: () => count }
 }

@@ -129,6 +129,13 @@ export const electorMutations: readonly ElectorMutation[] = [
     caughtBy: 'an elector with waitMs asks the store when waitMs has passed, and not more often before that',
   },
   {
+    name: 'a candidate that stays out wakes again and again once its waitMs has passed',
+    file: 'engine/election.ts',
+    find: 'givesUpIfBusy(s) ? Infinity : givesUpFromMs(s))',
+    replace: 'givesUpFromMs(s))',
+    caughtBy: 'an elector whose waitMs has passed sleeps while it leaves a released lease to a higher priority',
+  },
+  {
     name: 'an elector with waitMs does not ask the store when waitMs has passed',
     file: 'engine/election.ts',
     find: '  if (!givesUpIfBusy(s)) s.tryAtMs = Math.min(s.tryAtMs, givesUpFromMs(s))\n',
