@@ -46,7 +46,8 @@ describe('eight processes that are killed, paused, stalled, and stopped at rando
       })
       const violations = findViolations(lives, fleet.guard)
       const injected = Object.fromEntries(done)
-      recordFaultRun({ seed, seconds: runMs / 1e3, processes: lives.length, faults: injected, ...saw, violations })
+      const record = { seed, seconds: runMs / 1e3, processes: lives.length, faults: injected, ...saw, violations }
+      recordFaultRun(record, () => `files on ${process.platform}`)
       expect(violations, how).toEqual([])
       expect(await fleet.list(), how).toEqual(cleanDirectory)
       // One socket of the leader, one of a leader that was just killed, and one of a new claim.

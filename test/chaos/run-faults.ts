@@ -12,6 +12,7 @@ import { recordFaultRun } from './fault-record.ts'
 import { Fleet, type Member } from './fleet.ts'
 import { memberFaults } from './member-faults.ts'
 import { networkFaults } from './network-faults.ts'
+import { serverOf } from './server-versions.ts'
 import { deckOf, injectFaults, type Fault, type Target } from './inject-faults.ts'
 
 /** A server, with the faults that can be injected into it and its data. */
@@ -135,7 +136,10 @@ export async function runFaults(server: StoreServer, options: FaultRunOptions): 
   })
   const violations = findViolations(lives, fleet.guard, [...usualErrors, ...expectedErrors])
   const injected = Object.fromEntries(done)
-  recordFaultRun({ seed, seconds: runMs / 1e3, processes: lives.length, faults: injected, ...saw, violations })
+  recordFaultRun(
+    { seed, seconds: runMs / 1e3, processes: lives.length, faults: injected, ...saw, violations },
+    serverOf,
+  )
   expect(violations, how).toEqual([])
   expect(healedMs, how).toBeLessThan(2 * leaseDurationMs + 2_000)
   // The former leader may believe in its term until its lease ends.
