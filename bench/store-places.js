@@ -24,12 +24,13 @@ import { guardedName } from './handover-picture.js'
  * @property {true} [noticesCrashes] whether the next leader need not wait until the lease of a crashed process expires
  *
  * @typedef {object} Place
- * @property {'etcd' | 'postgres' | 'redis' | 'nats'} server the file in test/servers that starts it, and the name of its export
+ * @property {'consul' | 'etcd' | 'postgres' | 'redis' | 'nats'} server the file in test/servers that starts it, and the name of its export
  * @property {string} name
  * @property {(port: number) => string} url
  * @property {(url: string) => Promise<unknown>} [prepare] runs once, after the server has started
  * @property {(url: string) => Promise<Bare>} openBare
  * @property {readonly Contender[]} contenders
+ * @property {number} [requestsPerLease] the goal for an idle standby. Default: 1. A long poll ends with each renewal
  */
 
 /** @type {Contender} */
@@ -48,6 +49,18 @@ export const places = [
       tenure,
       guarded,
       { program: 'etcd3', fresh: 'started', name: `election of etcd3 ${versionOf('etcd3')}` },
+    ],
+  },
+  {
+    server: 'consul',
+    name: 'Consul',
+    url: (port) => `consul://127.0.0.1:${port}`,
+    openBare: openConsul,
+    requestsPerLease: 4,
+    contenders: [
+      tenure,
+      guarded,
+      { program: 'consul-session', fresh: 'started', name: 'session of 10 s, without lock-delay' },
     ],
   },
   {
@@ -78,14 +91,6 @@ export const places = [
       { program: 'redis-semaphore', fresh: 'started', name: `redis-semaphore ${versionOf('redis-semaphore')}` },
     ],
   },
-]
-
-/**
- * Measured only if the environment variable ONLY names them.
- *
- * @type {readonly Place[]}
- */
-export const morePlaces = [
   {
     server: 'nats',
     name: 'NATS',
@@ -105,19 +110,17 @@ export const morePlaces = [
 ]
 
 /**
- * Over the HTTP client of Node.js, because the store has no other client.
- * @type {Place['openBare']}
+ * Sends requests over the HTTP client of Node.js, for stores that have no other client.
+ *
+ * @param {string} address
  */
-async function openHttp(url) {
+function jsonClient(address) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const base64 = (/** @type {string} */ text) => Buffer.from(text).toString('base64')
-  const put = (/** @type {string} */ name, /** @type {string} */ value) => ({ key: base64(name), value: base64(value) })
-  const address = url.replace('etcd:', 'http:')
-  const post = (/** @type {string} */ path, /** @type {object} */ content) =>
+  /** @param {string} method @param {string} path @param {string} body @returns {Promise<any>} */
+  const send = (method, path, body) =>
     new Promise((resolve, reject) => {
-      const body = JSON.stringify(content)
       const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-      const call = request(address + path, { agent, method: 'POST', headers }, (response) => {
+      const call = request(address + path, { agent, method, headers }, (response) => {
         let text = ''
         response.setEncoding('utf8').on('data', (chunk) => (text += chunk))
         response.once('end', () => resolve(JSON.parse(text)))
@@ -125,6 +128,37 @@ async function openHttp(url) {
       call.once('error', reject)
       call.end(body)
     })
+  return { send, close: async () => agent.destroy() }
+}
+
+/** @type {Place['openBare']} */
+async function openConsul(url) {
+  const { send, close } = jsonClient(url.replace('consul:', 'http:'))
+  const swap = async (/** @type {string} */ value, /** @type {number} */ index) => {
+    const operation = { Verb: 'cas', Key: 'swapped', Value: Buffer.from(value).toString('base64'), Index: index }
+    const { Results: results } = await send('PUT', '/v1/txn', JSON.stringify([{ KV: operation }]))
+    mustSwap(Array.isArray(results))
+    return results[0].KV.ModifyIndex
+  }
+  let index = await swap('', 0)
+  let count = 0
+  return {
+    async swap(value) {
+      // Consul ignores a write of the same value.
+      index = await swap(`${++count} ${value}`, index)
+    },
+    write: (value) => send('PUT', '/v1/kv/written', `${++count} ${value}`),
+    close,
+  }
+}
+
+/** @type {Place['openBare']} */
+async function openHttp(url) {
+  const base64 = (/** @type {string} */ text) => Buffer.from(text).toString('base64')
+  const put = (/** @type {string} */ name, /** @type {string} */ value) => ({ key: base64(name), value: base64(value) })
+  const { send, close } = jsonClient(url.replace('etcd:', 'http:'))
+  const post = (/** @type {string} */ path, /** @type {object} */ content) =>
+    send('POST', path, JSON.stringify(content))
   let revision = (await post('/v3/kv/put', put('swapped', ''))).header.revision
   return {
     async swap(value) {
@@ -134,7 +168,7 @@ async function openHttp(url) {
       revision = answer.header.revision
     },
     write: (value) => post('/v3/kv/put', put('written', value)),
-    close: async () => agent.destroy(),
+    close,
   }
 }
 

@@ -1,15 +1,17 @@
-// npm run bench:stores: Tenure on etcd, PostgreSQL, and Redis, compared with common alternatives on the same servers.
+// npm run bench:stores: Tenure on etcd, Consul, PostgreSQL, Redis, and NATS, compared with common alternatives on the same servers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load } from '../scripts/load.js'
 import { format, median, percentile } from './numbers.js'
 import { readOptions, Report } from './report.js'
 import { endChild, Fleet } from './store-fleet.js'
-import { morePlaces, places } from './store-places.js'
+import { places } from './store-places.js'
 import { benchGuard } from './guard-cost.js'
 import { guardedName, handoverTable } from './handover-picture.js'
 import { measureRenewals } from './store-renewals.js'
 
-const options = readOptions('stores')
+/** A single server, from the environment variable ONLY. Default: all. */
+const only = process.env['ONLY']
+const options = readOptions('stores', [...process.argv.slice(2), ...(only === undefined ? [] : ['--dry-run'])])
 const { quick } = options
 const figures = await Report.open(options)
 const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
@@ -36,10 +38,7 @@ const noticedDeaths = quick ? 2 : 100
  */
 
 figures.describe({ leaseMs: leaseDurationMs, hungForMs, releases, deaths, noticedDeaths })
-/** The environment variable ONLY selects a single server by its name, such as NATS. */
-const only = process.env['ONLY']
-const measured = only ? [...places, ...morePlaces].filter(({ name }) => name === only) : places
-const servers = await Promise.all(measured.map(startServer))
+const servers = await Promise.all(places.filter(({ server }) => only === undefined || server === only).map(startServer))
 /** @type {Lane[]} */
 const lanes = servers.flatMap(({ place, server }) =>
   place.contenders.map((contender) => {
@@ -213,7 +212,7 @@ function report(rows) {
       name: `${row.server}: requests from an idle standby`,
       value: row.idleRequestsPerLease,
       unit: 'a lease',
-      goal: 1,
+      goal: places.find(({ name }) => name === row.server)?.requestsPerLease ?? 1,
       atMost: true,
       detail: `counted for ${idleLeases} leases`,
     })

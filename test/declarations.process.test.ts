@@ -71,6 +71,8 @@ test.each(['packages/tenure', 'packages/testing', 'packages/service', 'packages/
 )
 
 const storeEntries = [
+  'azure-blob',
+  'consul',
   'dynamodb',
   'etcd',
   'file',
@@ -89,7 +91,8 @@ const declarationsOnly = ['--declaration', '--emitDeclarationOnly', '--outDir', 
 /** A program that exports a store whose type the compiler must name in its declarations. */
 function projectWithStore(name: string): string {
   const project = projectWith('packages/tenure')
-  const text = `import { ${name}Store } from 'tenure/stores/${name}'\nexport const store = ${name}Store({} as never)\n`
+  const factory = `${name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())}Store`
+  const text = `import { ${factory} } from 'tenure/stores/${name}'\nexport const store = ${factory}({} as never)\n`
   writeFileSync(join(project, 'main.mts'), text)
   return project
 }

@@ -28,6 +28,8 @@ import { dynamodbStore } from 'tenure/stores/dynamodb'
 import { fileStore } from 'tenure/stores/file'
 import { gcsStore } from 'tenure/stores/gcs'
 import { natsStore } from 'tenure/stores/nats'
+import { azureBlobStore } from 'tenure/stores/azure-blob'
+import { consulStore } from 'tenure/stores/consul'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
@@ -255,6 +257,11 @@ const calls: Readonly<Record<string, Call>> = {
     },
     near: ['namspace', 'namespace'],
   },
+  'tenure/stores/consul: consulStore': {
+    with: (options) => consulStore(options),
+    valid: { endpoints: 'http://127.0.0.1:1' },
+    near: ['tokens', 'token'],
+  },
   'tenure/stores/etcd: etcdStore': {
     with: (options) => etcdStore(options),
     valid: { endpoints: 'http://127.0.0.1:1' },
@@ -286,6 +293,11 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => dynamodbStore(options),
     valid: { client: { send: async () => ({}) }, table: 'leases' },
     near: ['tables', 'table'],
+  },
+  'tenure/stores/azure-blob: azureBlobStore': {
+    with: (options) => azureBlobStore(options),
+    valid: { container: { getBlockBlobClient() {}, listBlobsByHierarchy() {}, getProperties() {} } as never },
+    near: ['prefixes', 'prefix'],
   },
   'tenure/stores/gcs: gcsStore': {
     with: (options) => gcsStore(options),
@@ -396,6 +408,11 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/redis: NodeRedisStoreClient.evalSha': 'of the package "redis"',
   'tenure/stores/nats: NatsKv.delete': 'of the package "@nats-io/kv"',
   'tenure/stores/nats: NatsKv.watch': 'of the package "@nats-io/kv"',
+  'tenure/stores/azure-blob: AzureBlob.delete': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureBlob.download': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureBlob.upload': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureContainer.getProperties': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureContainer.listBlobsByHierarchy': 'of the Azure SDK',
   'tenure/stores/dynamodb: AwsClient.send': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.deleteItem': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.describeTable': 'of the AWS SDK',

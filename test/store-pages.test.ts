@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { S3Client } from '@aws-sdk/client-s3'
+import { ContainerClient } from '@azure/storage-blob'
 import { KubeConfig } from '@kubernetes/client-node'
 import { Redis } from 'ioredis'
 import Database from 'libsql'
@@ -11,6 +12,8 @@ import { expect, test } from 'vitest'
 import { casStore, memoryStore, type LeaseStore } from '../packages/tenure/src/index.ts'
 import { checkpointLimitOf, metadataLimitBytes } from '../packages/tenure/src/engine/check-values.ts'
 import { encodeRecord } from '../packages/tenure/src/store-kit/record.ts'
+import { azureBlobStore } from '../packages/tenure/src/stores/azure-blob/index.ts'
+import { consulStore } from '../packages/tenure/src/stores/consul/index.ts'
 import { dynamodbStore } from '../packages/tenure/src/stores/dynamodb/index.ts'
 import { etcdStore } from '../packages/tenure/src/stores/etcd/index.ts'
 import { fileStore } from '../packages/tenure/src/stores/file/index.ts'
@@ -37,7 +40,9 @@ function cluster(): KubeConfig {
 
 /** Every store that has a page and terms. None of them connects before its first call. */
 const stores: Record<string, () => LeaseStore> = {
+  'azure-blob': () => azureBlobStore({ container: new ContainerClient('https://a.example.com/leases') }),
   cas: () => casStore({ get: async () => undefined, putIfVersion: async () => undefined }),
+  consul: () => consulStore({ endpoints: 'http://127.0.0.1:1' }),
   dynamodb: () => dynamodbStore({ client: new DynamoDBClient({ region: 'eu-west-1' }), table: 'leases' }),
   etcd: () => etcdStore({ endpoints: 'http://127.0.0.1:1' }),
   file: () => fileStore({ directory: 'leases' }),
@@ -65,7 +70,7 @@ function cellAfter(text: string, first: string): string {
 const group = (bytes: number) => bytes.toLocaleString('en-US')
 
 test('every page of a store with terms is compared with the code', () => {
-  const pages = readFileSync(join(root, 'docs/stores/README.md'), 'utf8').matchAll(/^\| \[`\w+`\]\((\w+)\.md\)/gm)
+  const pages = readFileSync(join(root, 'docs/stores/README.md'), 'utf8').matchAll(/^\| \[`\w+`\]\(([\w-]+)\.md\)/gm)
   expect([...new Set([...pages].map(([, name]) => name))].toSorted()).toEqual([...names, 'ttl'].toSorted())
 })
 

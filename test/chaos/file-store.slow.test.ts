@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../packages/testing/src/simulation/random.ts'
 import { beliefsOf, findViolations, survey } from './check-logs.ts'
+import { recordFaultRun } from './fault-record.ts'
 import { cleanDirectory, tightTimings, type Member } from './fleet.ts'
 import { longestFaultMs, memberFaults } from './member-faults.ts'
 import { deckOf, injectFaults } from './inject-faults.ts'
@@ -43,7 +44,11 @@ describe('eight processes that are killed, paused, stalled, and stopped at rando
         mostSockets,
         healedMs,
       })
-      expect(findViolations(lives, fleet.guard), how).toEqual([])
+      const violations = findViolations(lives, fleet.guard)
+      const injected = Object.fromEntries(done)
+      const record = { seed, seconds: runMs / 1e3, processes: lives.length, faults: injected, ...saw, violations }
+      recordFaultRun(record, () => `files on ${process.platform}`)
+      expect(violations, how).toEqual([])
       expect(await fleet.list(), how).toEqual(cleanDirectory)
       // One socket of the leader, one of a leader that was just killed, and one of a new claim.
       expect(mostSockets, how).toBeLessThanOrEqual(3)

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { awsEnvironment, type Cloud } from '../servers/cloud-emulators.ts'
+import { cloudEnvironment, type Cloud } from '../servers/cloud-emulators.ts'
 import { start } from '../servers/server.ts'
 import { runFaults } from './run-faults.ts'
 
@@ -21,6 +21,6 @@ export async function runCloudFaults(cloud: Cloud, { keepsData }: { readonly kee
       damageRecord: () => cloud.put(server, election, 'not a record'),
       wipe: () => cloud.wipe(server),
     },
-    { election, env: () => awsEnvironment },
+    { election, env: () => cloudEnvironment },
   )
 }

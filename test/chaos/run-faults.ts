@@ -8,9 +8,11 @@ import { Random } from '../../packages/testing/src/simulation/random.ts'
 import { startProxy, type Proxy } from '../servers/proxy.ts'
 import type { RunningServer } from '../servers/server.ts'
 import { findViolations, survey } from './check-logs.ts'
+import { recordFaultRun } from './fault-record.ts'
 import { Fleet, type Member } from './fleet.ts'
 import { memberFaults } from './member-faults.ts'
 import { networkFaults } from './network-faults.ts'
+import { serverOf } from './server-versions.ts'
 import { deckOf, injectFaults, type Fault, type Target } from './inject-faults.ts'
 
 /** A server, with the faults that can be injected into it and its data. */
@@ -132,7 +134,13 @@ export async function runFaults(server: StoreServer, options: FaultRunOptions): 
     healedMs,
     wipedMs,
   })
-  expect(findViolations(lives, fleet.guard, [...usualErrors, ...expectedErrors]), how).toEqual([])
+  const violations = findViolations(lives, fleet.guard, [...usualErrors, ...expectedErrors])
+  const injected = Object.fromEntries(done)
+  recordFaultRun(
+    { seed, seconds: runMs / 1e3, processes: lives.length, faults: injected, ...saw, violations },
+    serverOf,
+  )
+  expect(violations, how).toEqual([])
   expect(healedMs, how).toBeLessThan(2 * leaseDurationMs + 2_000)
   // The former leader may believe in its term until its lease ends.
   expect(wipedMs, how).toBeLessThan(2 * leaseDurationMs + 2_000)

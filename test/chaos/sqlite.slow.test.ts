@@ -84,7 +84,7 @@ test(
   },
 )
 
-test('while a process is paused in a transaction nobody is elected, and after it is killed somebody is', async () => {
+test('nobody is elected while a process is paused in a transaction, and somebody is after it is killed', async () => {
   const fleet = await openFleet({ size: 3, timings, place })
   const { term } = await fleet.nextLeader(0)
   const lost = fleet.leader?.until('lost')

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test, vi } from 'vitest'
 import { linesOf, run, tenure } from '../../packages/cli/test/tenure.ts'
-import { awsEnvironment as env, clouds } from '../servers/cloud-emulators.ts'
+import { cloudEnvironment as env, clouds } from '../servers/cloud-emulators.ts'
 import { describeWith } from '../servers/suite.ts'
 
 const patience = { timeout: 30_000, interval: 20 }

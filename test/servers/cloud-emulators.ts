@@ -2,6 +2,7 @@
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
 import { objectOf } from '../../packages/tenure/src/store-kit/object-names.ts'
+import { azurite, azuriteAccount, azuriteKey, localContainer } from './azurite.ts'
 import { createTable, dynalite, localAws } from './dynalite.ts'
 import { fakeGcs, gcsBucket } from './fake-gcs.ts'
 import { localS3, moto } from './moto.ts'
@@ -21,8 +22,9 @@ export interface Cloud {
   wipe(server: RunningServer): Promise<void>
 }
 
-/** The credentials for an emulator of AWS. */
-export const awsEnvironment = {
+/** The credentials for the emulators. */
+export const cloudEnvironment = {
+  AZURE_STORAGE_KEY: azuriteKey,
   AWS_ACCESS_KEY_ID: 'test',
   AWS_SECRET_ACCESS_KEY: 'test',
   // Disables the SDK's warning about versions of Node.
@@ -51,7 +53,7 @@ async function gcs({ url }: RunningServer, path: string, init: RequestInit): Pro
 
 const gcsPath = (object: string) => `/storage/v1/b/${gcsBucket}/o/${encodeURIComponent(object)}`
 
-export const clouds: Readonly<Record<'DynamoDB' | 'S3' | 'Google Cloud Storage', Cloud>> = {
+export const clouds: Readonly<Record<'DynamoDB' | 'S3' | 'Azure Blob Storage' | 'Google Cloud Storage', Cloud>> = {
   DynamoDB: {
     kind: dynalite,
     prepare: (server) => withClient(dynamodb(server), (client) => createTable(client, place)),
@@ -89,6 +91,23 @@ export const clouds: Readonly<Record<'DynamoDB' | 'S3' | 'Google Cloud Storage',
         const { Contents: contents = [] } = await client.listObjectsV2({ Bucket: place })
         for (const { Key: key } of contents) await client.deleteObject({ Bucket: place, Key: key })
       }),
+  },
+  'Azure Blob Storage': {
+    kind: azurite,
+    prepare: async ({ url }) => void (await localContainer(url, place).create()),
+    urlAt: (port) => `azblob://${azuriteAccount}/${place}?endpoint=http://127.0.0.1:${port}/${azuriteAccount}`,
+    async put({ url }, election, text) {
+      const blob = localContainer(url, place).getBlockBlobClient(objectOf(usualFolder, election, 'record'))
+      await blob.upload(text, Buffer.byteLength(text))
+    },
+    remove: async ({ url }, election, folder = usualFolder) =>
+      void (await localContainer(url, place)
+        .getBlockBlobClient(objectOf(folder, election, 'record'))
+        .deleteIfExists()),
+    async wipe({ url }) {
+      const container = localContainer(url, place)
+      for await (const { name } of container.listBlobsFlat()) await container.getBlockBlobClient(name).deleteIfExists()
+    },
   },
   'Google Cloud Storage': {
     kind: fakeGcs,

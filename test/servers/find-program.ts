@@ -27,6 +27,8 @@ export interface GoModule {
   readonly goModule: string
   /** Further folders of this repository that the program is built from. */
   readonly uses?: readonly string[]
+  /** Further flags for the linker. */
+  readonly linkerFlags?: string
   /** The approximate duration of its first build, in minutes on two cores. */
   readonly buildMinutes: number
 }

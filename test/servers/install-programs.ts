@@ -70,11 +70,14 @@ async function build(program: Program, source: GoModule, say: (line: string) => 
   const progress = setInterval(() => say(`${program.binary}: still building after ${passed()}`), 60_000)
   // An interrupted build leaves no partial program, and a process that waited for the lock does not build again.
   const command = `[ -x "$1" ] || {
-    if [ -f overlay.sh ]; then sh overlay.sh "$1.overlay" && set -- "$1" "-overlay=$1.overlay/overlay.json"; fi &&
-    nice go build -trimpath -ldflags "-s -w" $2 -o "$1.$$" . && mv "$1.$$" "$1"; }`
+    if [ -f overlay.sh ]; then sh overlay.sh "$1.overlay" && set -- "$1" "$2" "-overlay=$1.overlay/overlay.json"; fi &&
+    nice go build -trimpath -ldflags "-s -w $2" $3 -o "$1.$$" . && mv "$1.$$" "$1"; }`
   const env = { ...process.env, CGO_ENABLED: '0' }
   try {
-    return await run(program.binary, command, [cachePath(program)], { env, cwd: source.goModule })
+    return await run(program.binary, command, [cachePath(program), source.linkerFlags ?? ''], {
+      env,
+      cwd: source.goModule,
+    })
   } finally {
     clearInterval(progress)
   }

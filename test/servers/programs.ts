@@ -79,6 +79,13 @@ export const programs = {
     binary: 'tenure-etcd-3.6',
     source: { goModule: join(import.meta.dirname, 'etcd-3.6'), buildMinutes: 2 },
   },
+  /** The newest version that builds with this Go. */
+  consul: {
+    variable: 'TENURE_CONSUL',
+    binary: 'tenure-consul',
+    // A dependency of this version refers to a private function of the package net.
+    source: { goModule: join(import.meta.dirname, 'consul'), linkerFlags: '-checklinkname=0', buildMinutes: 4 },
+  },
   kubeApiserver: {
     variable: 'TENURE_KUBE_APISERVER',
     directoryVariable: 'KUBEBUILDER_ASSETS',
@@ -187,15 +194,21 @@ export const programs = {
     binary: 'tenure-fake-gcs',
     source: { goModule: join(import.meta.dirname, 'fake-gcs'), buildMinutes: 3 },
   },
+  actionlint: {
+    variable: 'TENURE_ACTIONLINT',
+    binary: 'tenure-actionlint',
+    source: { goModule: join(import.meta.dirname, 'actionlint'), buildMinutes: 1 },
+  },
   nats: {
     variable: 'TENURE_NATS',
     binary: 'tenure-nats-server',
     source: { goModule: join(import.meta.dirname, 'nats'), buildMinutes: 1 },
   },
-  actionlint: {
-    variable: 'TENURE_ACTIONLINT',
-    binary: 'tenure-actionlint',
-    source: { goModule: join(import.meta.dirname, 'actionlint'), buildMinutes: 1 },
+  /** Microsoft's emulator of Azure Blob Storage. */
+  azurite: {
+    variable: 'TENURE_AZURITE',
+    binary: 'azurite-blob',
+    source: { npmPackages: ['azurite@3.37.0'], file: 'azurite/dist/src/blob/main.js' },
   },
   chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
   curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },

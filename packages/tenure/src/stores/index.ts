@@ -56,6 +56,8 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { multiclusterStore } = await import('./multicluster/index.ts')
     return multiclusterStore(await clusterOf(url, environment))
   },
+  consul: openConsulUrl,
+  consuls: openConsulUrl,
   etcd: openEtcd,
   etcds: openEtcd,
   mysql: openMysqlUrl,
@@ -74,6 +76,10 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { openS3, s3UrlRule } = await import('./aws/open.ts')
     return (await openS3(url, environment)) ?? refuse(url, s3UrlRule)
   },
+  async azblob(url, environment) {
+    const { openAzureBlob, azureBlobUrlRule } = await import('./azure-blob/open.ts')
+    return (await openAzureBlob(url, environment)) ?? refuse(url, azureBlobUrlRule)
+  },
   async gs(url, environment) {
     const { openGcs, gcsUrlRule } = await import('./gcs/open.ts')
     return openGcs(url, environment) ?? refuse(url, gcsUrlRule)
@@ -90,7 +96,7 @@ const openers: Readonly<Record<string, StoreOpener>> = {
  * Matches a password with an unencoded slash. Its first part would otherwise be parsed as the port, or shown as the
  * host.
  */
-const misplacedLogin = /^(?:etcds?|mysql|mariadb|natss?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
+const misplacedLogin = /^(?:consuls?|etcds?|mysql|mariadb|natss?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
 /** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
 async function clusterOf(url: string, environment: Environment) {
@@ -139,6 +145,13 @@ async function openService(urls: string, environment: Environment): Promise<Leas
   return serviceStore({ url: urls.includes('@') ? urls : urls.split(','), ...environmentCredentials(environment) })
 }
 
+async function openConsulUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openConsul, consulUrlRule } = await import('./consul/open.ts')
+  const store = openConsul(url, environment) ?? refuse(url, consulUrlRule)
+  adviseOnTls(url, environment)
+  return store
+}
+
 async function openEtcd(url: string, environment: Environment): Promise<LeaseStore> {
   const { etcdStore } = await import('./etcd/index.ts')
   const { etcdAddressOf, etcdUrlRule } = await import('../clients/etcd/url.ts')
@@ -150,10 +163,11 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
- * `etcd://host:2379/prefix` (`etcds:` with TLS), `mysql://user@host/database`, `postgres://user@host/database`,
- * `redis://host:6379`, `nats://host:4222/bucket`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, `sqlite:///file.db`, or the `https://host` of an
- * election service. The store's code is loaded only when its URL is opened. To share a directory among the users of a
- * group, use `file:///dir?shareWithGroup=true`.
+ * `etcd://host:2379/prefix` (`etcds:` with TLS), `consul://host:8500/prefix` (`consuls:`), `mysql://user@host/database`,
+ * `postgres://user@host/database`, `redis://host:6379`, `nats://host:4222/bucket`, `dynamodb://table`,
+ * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `sqlite:///file.db`, or the
+ * `https://host` of an election service. The store's code is loaded only when its URL is opened. To share a directory
+ * among the users of a group, use `file:///dir?shareWithGroup=true`.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
@@ -208,7 +222,7 @@ function refuse(url: string, rule: string): never {
  * encrypted.
  */
 function adviseOnTls(url: string, environment: Environment): void {
-  const scheme = /^(redis|etcd|nats):/i.exec(url)?.[1]?.toLowerCase()
+  const scheme = /^(redis|etcd|consul|nats):/i.exec(url)?.[1]?.toLowerCase()
   const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
   if (scheme === undefined || set.length === 0) return
   const text = `${set.join(', ')} is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`

@@ -1,8 +1,9 @@
-/** Groups of shards on stores that the fault runs of test/chaos do not use. */
+/** Groups of shards on stores that the fault runs of shards in test/chaos do not use. */
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
 import { beforeAll } from 'vitest'
-import { clouds } from '../../../../test/servers/cloud-emulators.ts'
+import { cloudEnvironment, clouds } from '../../../../test/servers/cloud-emulators.ts'
+import { consul, removeKeys } from '../../../../test/servers/consul.ts'
 import { localAws } from '../../../../test/servers/dynalite.ts'
 import { localS3 } from '../../../../test/servers/moto.ts'
 import type { RunningServer } from '../../../../test/servers/server.ts'
@@ -19,6 +20,8 @@ const cloudStores: Readonly<Record<keyof typeof clouds, (server: RunningServer) 
   {
     DynamoDB: ({ url }) => dynamodbStore({ client: new DynamoDB(localAws(url)), table: 'leases' }),
     S3: ({ url }) => s3Store({ client: new S3(localS3(url)), bucket: 'leases' }),
+    'Azure Blob Storage': ({ port }) =>
+      openStore(clouds['Azure Blob Storage'].urlAt(port), { environment: cloudEnvironment }),
     'Google Cloud Storage': ({ port }) => openStore(clouds['Google Cloud Storage'].urlAt(port)),
   }
 
@@ -30,6 +33,12 @@ for (const [name, cloud] of Object.entries(clouds)) {
     })
   })
 }
+
+describeWith(consul, 'shards on Consul', (server) => {
+  shardSuite('Consul', () => openStore(`consul://127.0.0.1:${server().port}`), {
+    removeRecord: (group) => removeKeys(server(), `tenure/${group}/record`),
+  })
+})
 
 describeWithCluster('shards on Kubernetes Leases', (cluster) => {
   shardSuite(

@@ -83,6 +83,7 @@ test('the NATS store names both of its packages when either is missing', async (
 test.each([
   ['dynamodb://leases', '@aws-sdk/client-dynamodb'],
   ['s3://leases', '@aws-sdk/client-s3'],
+  ['azblob://myaccount/leases', '@azure/storage-blob'],
 ])('opening %s reports a missing SDK', async (url, name) => {
   expect(await openIn(install(url))).toEqual({
     code: 'DRIVER_MISSING',

@@ -18,6 +18,8 @@ const schemes = [
   'file',
   'kubernetes',
   'multicluster',
+  'consul',
+  'consuls',
   'etcd',
   'etcds',
   'mysql',
@@ -30,6 +32,7 @@ const schemes = [
   'rediss',
   'dynamodb',
   's3',
+  'azblob',
   'gs',
   'http',
   'https',
@@ -179,6 +182,8 @@ describe('openStore', () => {
   })
 
   const servers = [
+    'consul',
+    'consuls',
     'etcd',
     'etcds',
     'mysql',

@@ -1,9 +1,10 @@
 import type { Clock } from '../../common/clock.ts'
+import { prefixOf } from '../http/addresses.ts'
 import type { Environment } from '../http/environment.ts'
 import type { CallTimeouts } from '../http/http-client.ts'
 import { EtcdClient, type EtcdCredentials } from './client.ts'
 import type { Transaction, TransactionAnswer } from './messages.ts'
-import { addressesOf, checkCredentials, prefixOf } from './options.ts'
+import { addressesOf, checkCredentials } from './options.ts'
 import type { TransactionTransport } from './transactions.ts'
 import { etcdAddressOf } from './url.ts'
 

@@ -5,7 +5,8 @@
  */
 import { EtcdClient, type EtcdCredentials } from '../../clients/etcd/client.ts'
 import { defaultPrefix } from '../../clients/etcd/open.ts'
-import { addressesOf, checkCredentials, prefixOf } from '../../clients/etcd/options.ts'
+import { addressesOf, checkCredentials } from '../../clients/etcd/options.ts'
+import { prefixOf } from '../../clients/http/addresses.ts'
 import type { Provided } from '../../clients/http/provided.ts'
 import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { systemClock, type Clock } from '../../common/clock.ts'

@@ -4,7 +4,7 @@ import { MalformedResponse } from '../../clients/http/body.ts'
 import { Endpoints } from '../../clients/http/endpoints.ts'
 import type { Head, HttpAnswer, HttpCall, HttpStream } from '../../clients/http/http-client.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
-import { credentialsOf, type ServiceCredentials } from './options.ts'
+import { tokenCredentialsOf, type TokenCredentials } from '../../clients/http/bearer-token.ts'
 import { errorOf, jsonOf, malformedResponse } from './answer-error.ts'
 
 /** An answer from the service: the expected one, or a refusal because another node leads. */
@@ -24,11 +24,11 @@ export class Cluster {
    */
   #id: string | undefined
 
-  constructor(addresses: readonly URL[], credentials: ServiceCredentials, clock: Clock) {
+  constructor(addresses: readonly URL[], credentials: TokenCredentials, clock: Clock) {
     const peers = addresses.map((base) => ({
       name: `The election service at ${base.href.replace(/\/$/, '')}`,
       base,
-      credentials: () => credentialsOf(credentials),
+      credentials: () => tokenCredentialsOf(credentials),
     }))
     this.#endpoints = new Endpoints(peers, clock, ['WRONG_CLUSTER'])
   }

@@ -3,12 +3,12 @@ import { invalidOption } from '../../common/errors.ts'
 import { environmentFile, environmentTls, type Environment } from '../../clients/http/environment.ts'
 import { unavailable } from '../../clients/http/provided.ts'
 import { warnOnce } from '../../log/advice.ts'
-import { isToken, notInToken, type ServiceCredentials } from './options.ts'
+import { isToken, notInToken, type TokenCredentials } from '../../clients/http/bearer-token.ts'
 
 const othersRead = 0o004
 
 /** The credentials from the environment, for a service that is configured only by its URL. */
-export function environmentCredentials(environment: Environment): ServiceCredentials {
+export function environmentCredentials(environment: Environment): TokenCredentials {
   const tokenFile = environmentFile(environment, 'TENURE_TOKEN_FILE')
   // For the command of a shard, `tenure run --shards` sets this to the shard's fencing token.
   const token = environment['TENURE_SHARD'] === undefined ? environment['TENURE_TOKEN'] : undefined

@@ -28,7 +28,8 @@ import { plainStore } from '../../store-kit/bound-store.ts'
 import { granted } from '../../store-kit/rules.ts'
 import { Cluster, type ServiceReply } from './cluster.ts'
 import { eventsOf } from './events.ts'
-import { addressesOf, checkCredentials, type ServiceCredentials } from './options.ts'
+import { checkTokenCredentials, type TokenCredentials } from '../../clients/http/bearer-token.ts'
+import { addressesOf } from './options.ts'
 import { ownRecordOf, recordOf, refusalOf, groupStateOf } from './answer-records.ts'
 import { AnswerError, malformedResponse } from './answer-error.ts'
 import { OpenWatches } from '../../store-kit/watches.ts'
@@ -36,7 +37,7 @@ import { OpenWatches } from '../../store-kit/watches.ts'
 export type { Provided } from '../../clients/http/provided.ts'
 
 /** Options of {@link serviceStore}. */
-export interface ServiceStoreOptions extends ServiceCredentials {
+export interface ServiceStoreOptions extends TokenCredentials {
   /** URL of the service. Several URLs must lead to the same cluster. */
   readonly url: string | readonly string[]
   /** A token that identifies this node. Sent over `http:` only to this machine. */
@@ -96,7 +97,7 @@ export function serviceStore(options: ServiceStoreOptions): ServiceStore {
   const { url, token, ca, cert, key, clock = systemClock } = options
   checkClock(clock)
   const credentials = { token, ca, cert, key }
-  checkCredentials(credentials)
+  checkTokenCredentials(credentials)
   return plainStore(new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock))
 }
 

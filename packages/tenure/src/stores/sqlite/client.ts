@@ -47,7 +47,7 @@ export interface Step {
 export type Mode = 'write' | 'read'
 
 /** A client, in the form in which the store uses it. */
-export interface Connection {
+export interface SqliteConnection {
   /** Whether the database is on a libSQL server. Its file, its locks and its durability are the server's. */
   readonly isRemote: boolean
   /**
@@ -73,12 +73,12 @@ export function checkClient(client: unknown): asserts client is SqliteClient {
   throw invalidOption('client', client, `it must be ${kinds}${byPath}`)
 }
 
-export function connectionTo(client: SqliteClient): Connection {
+export function connectionTo(client: SqliteClient): SqliteConnection {
   return 'batch' in client ? new BatchConnection(client) : new StatementConnection(client)
 }
 
 /** Sends a transaction as one batch, because another call may use the client between two requests. */
-class BatchConnection implements Connection {
+class BatchConnection implements SqliteConnection {
   readonly isRemote: boolean
   readonly #client: LibsqlClient
 
@@ -108,7 +108,7 @@ class BatchConnection implements Connection {
  * Runs a transaction statement by statement, in one turn of the event loop: no other code of this process runs in
  * between, so no other statement becomes part of the transaction.
  */
-class StatementConnection implements Connection {
+class StatementConnection implements SqliteConnection {
   readonly isRemote = false
   readonly #database: SqliteDatabase
   readonly #prepared = new Map<string, SqliteStatement>()

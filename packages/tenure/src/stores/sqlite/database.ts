@@ -3,10 +3,17 @@ import type { Clock } from '../../common/clock.ts'
 import { isTenureError, TenureError } from '../../common/errors.ts'
 import type { CallOptions } from '../../engine/lease-store.ts'
 import { withBound } from '../../store-kit/call-deadline.ts'
-import { connectionTo, type Connection, type Mode, type SqliteClient, type SqliteRow, type Step } from './client.ts'
+import {
+  connectionTo,
+  type SqliteConnection,
+  type Mode,
+  type SqliteClient,
+  type SqliteRow,
+  type Step,
+} from './client.ts'
 import { DatabaseFile, FileReplaced } from './database-file.ts'
 import { failureOf, isBusy, isMissingTable, lockedOut, needsNewConnection } from './failures.ts'
-import { creation, settings, statementsFor, walMode, type Statements } from './statements.ts'
+import { creation, settings, statementsFor, walMode, type SqliteStatements } from './statements.ts'
 
 /** Where the connection comes from. */
 export interface DatabaseSource {
@@ -26,8 +33,8 @@ export interface DatabaseOptions {
 /** An open connection, and what is known about its database. */
 interface Session {
   readonly client: SqliteClient
-  readonly connection: Connection
-  readonly statements: Statements
+  readonly connection: SqliteConnection
+  readonly statements: SqliteStatements
   /** Undefined if the database is on a server. */
   readonly file: DatabaseFile | undefined
   /** Whether the tables were found or created. */
@@ -35,7 +42,7 @@ interface Session {
 }
 
 /** Returns the steps of a transaction. */
-export type StepsOf = (statements: Statements) => readonly Step[]
+export type StepsOf = (statements: SqliteStatements) => readonly Step[]
 
 const firstPauseMs = 1
 const longestPauseMs = 20
@@ -176,7 +183,7 @@ export class Database {
     }
   }
 
-  async #pathOf(connection: Connection): Promise<string> {
+  async #pathOf(connection: SqliteConnection): Promise<string> {
     // Counting the tables makes SQLite open its files.
     const sql = `SELECT file, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_database_list WHERE name = 'main'`
     const [rows = []] = await connection.transact('read', [{ sql, values: [] }], () => {})

@@ -5,7 +5,7 @@ import type { InspectableStore } from '../../store-kit/diagnostics.ts'
 import { loadDriverSync } from '../../store-kit/load-package.ts'
 import { findOnLocalFilesystem } from '../../store-kit/local-filesystem.ts'
 import type { SqliteDatabase } from './client.ts'
-import { sqliteStoreOn } from './index.ts'
+import { sqliteStoreOn } from './server.ts'
 
 /** The required form of a URL. */
 export const sqliteUrlRule =
@@ -22,14 +22,14 @@ export function openSqlite(url: string): InspectableStore | undefined {
   const path = pathOf(encoded)
   const { table, ...others } = Object.fromEntries(new URLSearchParams(query))
   if (path === undefined || Object.keys(others).length > 0) return undefined
-  const Connection = driver()
+  const Driver = driver()
   const source = {
     isOwn: true,
     exists: () => existsSync(path),
     async client() {
       await findOnLocalFilesystem(dirname(path), false)
       // The store itself waits for locks.
-      return new Connection(path, { timeout: 0 })
+      return new Driver(path, { timeout: 0 })
     },
   }
   return sqliteStoreOn(source, { table })

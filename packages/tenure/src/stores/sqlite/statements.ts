@@ -63,7 +63,7 @@ export const settings = {
   values: [],
 }
 
-export type Statements = ReturnType<typeof statementsFor>
+export type SqliteStatements = ReturnType<typeof statementsFor>
 
 /**
  * The statements for one pair of tables. Parameters are anonymous, because clients differ in other kinds, and every

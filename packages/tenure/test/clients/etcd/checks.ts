@@ -52,11 +52,11 @@ async function valueAt({ url }: Scene, key: string): Promise<string | undefined>
 }
 
 /** Fails the check if there is no answer. */
-const answered = <T>(promise: Promise<T>): Promise<T> =>
+export const answered = <T>(promise: Promise<T>): Promise<T> =>
   promise.catch((error: unknown) => fail(`there was no answer: ${String(error)}`))
 
 /** Expects a rejection with this code and a message that matches. */
-async function failsWith(promise: Promise<unknown>, code: string, words: RegExp): Promise<void> {
+export async function failsWith(promise: Promise<unknown>, code: string, words: RegExp): Promise<void> {
   await rejects(promise, (error: unknown) => {
     ok(isTenureError(error), String(error))
     equal(error.code, code)

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** A proxy in front of an etcd member that records its requests. */
+/** A proxy in front of an HTTP server that records its requests. */
 export interface RecordingProxy {
   readonly url: string
   /** The requested paths, in order. */
@@ -20,8 +20,8 @@ export async function startRecordingProxy(target: string): Promise<RecordingProx
   const answers = new EventEmitter()
   const server: Server = createServer((question, reply) => {
     front.asked.push(question.url ?? '')
-    const headers = question.headers
-    const forwarded = request(new URL(question.url ?? '', target), { method: 'POST', headers, agent: false })
+    const { headers, method } = question
+    const forwarded = request(new URL(question.url ?? '', target), { method, headers, agent: false })
     question.pipe(forwarded)
     reply.once('close', () => forwarded.destroy())
     forwarded.on('error', () => reply.destroy())

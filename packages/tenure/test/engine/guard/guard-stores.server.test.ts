@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { kubeConfigOf } from '../../../../../test/kubernetes/kube-config.ts'
-import { awsEnvironment, clouds } from '../../../../../test/servers/cloud-emulators.ts'
+import { cloudEnvironment, clouds } from '../../../../../test/servers/cloud-emulators.ts'
 import type { RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith, describeWithCluster } from '../../../../../test/servers/suite.ts'
 import { serve } from '../../../../../test/service/serve.ts'
@@ -91,6 +91,6 @@ describeWith(clouds.S3.kind, 'the guard on S3', (server) => {
   // A standby on S3 polls, so each of these takes seconds.
   crashes('S3', ['SIGKILL', 'exit', 'out of memory'], () => {
     const url = clouds.S3.urlAt(server().port)
-    return { url, env: awsEnvironment, open: () => openStore(url, { environment: awsEnvironment }) }
+    return { url, env: cloudEnvironment, open: () => openStore(url, { environment: cloudEnvironment }) }
   })
 })

@@ -2,8 +2,9 @@
 import { beforeAll, expect, test } from 'vitest'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
-import { clouds } from '../../../../../test/servers/cloud-emulators.ts'
+import { cloudEnvironment, clouds } from '../../../../../test/servers/cloud-emulators.ts'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
+import { consul } from '../../../../../test/servers/consul.ts'
 import { etcd } from '../../../../../test/servers/etcd.ts'
 import { localS3 } from '../../../../../test/servers/moto.ts'
 import { postgres } from '../../../../../test/servers/postgres.ts'
@@ -20,12 +21,13 @@ import { endProcess, expectReleased, newElection, openedStore, startLeader } fro
 import { presenceSuite } from './store-suite.ts'
 
 const urlOf = ({ url, port }: RunningServer, scheme: string) =>
-  scheme === 'etcd' ? `etcd://127.0.0.1:${port}` : url.replace(/^http/, scheme)
+  /^(consul|etcd)$/.test(scheme) ? `${scheme}://127.0.0.1:${port}` : url.replace(/^http/, scheme)
 
 const stores: readonly [ServerKind, string][] = [
   [redis, 'redis'],
   [postgres, 'postgres'],
   [etcd, 'etcd'],
+  [consul, 'consul'],
 ]
 
 for (const [kind, scheme] of stores) {
@@ -38,6 +40,8 @@ const cloudStores: Readonly<Record<keyof typeof clouds, (server: RunningServer) 
   {
     DynamoDB: ({ url }) => dynamodbStore({ client: new DynamoDB(localAws(url)), table: 'leases' }),
     S3: ({ url }) => s3Store({ client: new S3(localS3(url)), bucket: 'leases' }),
+    'Azure Blob Storage': ({ port }) =>
+      openStore(clouds['Azure Blob Storage'].urlAt(port), { environment: cloudEnvironment }),
     'Google Cloud Storage': ({ port }) => openStore(clouds['Google Cloud Storage'].urlAt(port)),
   }
 

@@ -5,18 +5,21 @@ import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../../test/mutants/passes-check.ts'
 import { clouds } from '../../../../../test/servers/cloud-emulators.ts'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
+import { localContainer } from '../../../../../test/servers/azurite.ts'
 import { gcsBucket } from '../../../../../test/servers/fake-gcs.ts'
 import { localS3 } from '../../../../../test/servers/moto.ts'
 import type { RunningServer } from '../../../../../test/servers/server.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../../testing/src/conformance/index.ts'
+import * as azureBlob from '../../../src/stores/azure-blob/index.ts'
 import * as dynamodb from '../../../src/stores/dynamodb/index.ts'
 import * as gcs from '../../../src/stores/gcs/index.ts'
 import * as s3 from '../../../src/stores/s3/index.ts'
+import { azureBlobChecks } from './azure-blob-checks.ts'
 import { dynamodbChecks } from './dynamodb-checks.ts'
 import { gcsChecks } from './gcs-checks.ts'
 import type { Checks, Library } from './cloud-checks.ts'
-import { dynamodbMutations, gcsMutations, s3Mutations, type CloudMutation } from './mutants.ts'
+import { azureBlobMutations, dynamodbMutations, gcsMutations, s3Mutations, type CloudMutation } from './mutants.ts'
 import { s3Checks } from './s3-checks.ts'
 
 interface Suite<Module extends object, Options> {
@@ -100,6 +103,23 @@ describeStore<typeof s3, s3.S3StoreOptions>('S3', {
       open: ({ url = server.url, ...options } = {}) =>
         s3Store({ client: new S3(localS3(url)), bucket: 'leases', prefix, ...options }),
       remove: (election) => clouds.S3.remove(server, election, `${prefix}/`),
+    }
+  },
+})
+
+describeStore<typeof azureBlob, azureBlob.AzureBlobStoreOptions>('Azure Blob Storage', {
+  cloud: clouds['Azure Blob Storage'],
+  file: 'stores/azure-blob/index.ts',
+  module: azureBlob,
+  checks: azureBlobChecks,
+  mutations: azureBlobMutations,
+  libraryOf: ({ azureBlobStore }, server) => {
+    const prefix = `mutant-${++prefixes}`
+    return {
+      server,
+      open: ({ url = server.url, ...options } = {}) =>
+        azureBlobStore({ container: localContainer(url, 'leases'), prefix, ...options }),
+      remove: (election) => clouds['Azure Blob Storage'].remove(server, election, `${prefix}/`),
     }
   },
 })

@@ -219,6 +219,61 @@ export const s3Mutations: readonly CloudMutation[] = [
   },
 ]
 
+const conditions = "version === undefined ? { ifNoneMatch: '*' } : { ifMatch: version }"
+
+/** An emulator of Azure Blob Storage must reveal every one of these. */
+export const azureBlobMutations: readonly CloudMutation[] = [
+  {
+    name: 'a blob is created even if it exists',
+    file: 'stores/azure-blob/index.ts',
+    find: conditions,
+    replace: 'version === undefined ? {} : { ifMatch: version }',
+    caughtBy: newElection,
+  },
+  {
+    name: 'a blob is overwritten without comparing its ETag',
+    file: 'stores/azure-blob/index.ts',
+    find: conditions,
+    replace: "version === undefined ? { ifNoneMatch: '*' } : {}",
+    caughtBy: renewals,
+  },
+  {
+    name: 'a failed condition of Azure is reported as an error',
+    file: 'stores/azure-blob/index.ts',
+    find: '/^(ConditionNotMet|BlobAlreadyExists|BlobNotFound)$/',
+    replace: '/^(BlobAlreadyExists|BlobNotFound)$/',
+    caughtBy: 'renewing a deleted blob is refused without an error',
+  },
+  {
+    name: 'a write that Azure repeats is reported as an error',
+    file: 'stores/azure-blob/index.ts',
+    find: '/^(ConditionNotMet|BlobAlreadyExists|BlobNotFound)$/',
+    replace: '/^(ConditionNotMet|BlobNotFound)$/',
+    caughtBy: lostAnswer,
+  },
+  {
+    name: 'every conflict counts as a failed condition',
+    file: 'stores/azure-blob/index.ts',
+    find: '/^(ConditionNotMet|BlobAlreadyExists|BlobNotFound)$/',
+    replace: '/^(ConditionNotMet|BlobAlreadyExists|BlobNotFound|LeaseIdMissing)$/',
+    caughtBy: 'a blob that another program has leased is an error, not a refusal',
+  },
+  {
+    name: 'a failed condition counts as success',
+    file: 'stores/azure-blob/index.ts',
+    find: '.test(azureCodeOf(error))) return undefined\n    throw error\n  }\n}\n',
+    replace: ".test(azureCodeOf(error))) return 'none' as T\n    throw error\n  }\n}\n",
+    caughtBy: renewals,
+  },
+  {
+    name: 'forget removes a blob without comparing its ETag',
+    file: 'stores/azure-blob/index.ts',
+    find: 'conditions: { ifMatch: version } })',
+    replace: 'conditions: {} })',
+    caughtBy: 'forget never removes a concurrent grant',
+  },
+]
+
 /** An emulator of Google Cloud Storage must reveal every one of these. */
 export const gcsMutations: readonly CloudMutation[] = [
   {

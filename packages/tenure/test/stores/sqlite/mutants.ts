@@ -8,7 +8,7 @@ export interface SqliteMutation extends Mutation {
 
 const client = 'stores/sqlite/client.ts'
 const database = 'stores/sqlite/database.ts'
-const index = 'stores/sqlite/index.ts'
+const server = 'stores/sqlite/server.ts'
 const statements = 'stores/sqlite/statements.ts'
 
 /** A real SQLite must reveal every one of these. */
@@ -22,21 +22,21 @@ export const sqliteMutations: readonly SqliteMutation[] = [
   },
   {
     name: 'a renewal keeps the version',
-    file: index,
+    file: server,
     find: 'const version = this.#clock.randomId()',
     replace: 'const version = over.record?.version ?? this.#clock.randomId()',
     caughtBy: 'a renewal keeps the grant and creates a new version',
   },
   {
     name: 'the highest term is lost with the record',
-    file: index,
+    file: server,
     find: 'const kept = this.#keptOf(election, row)',
     replace: 'const kept = record && this.#keptOf(election, row)',
     caughtBy: 'the highest term survives the removal of its record',
   },
   {
     name: 'a grant does not record its term',
-    file: index,
+    file: server,
     find: '...(isKept ? [] :',
     replace: '...(isKept || true ? [] :',
     caughtBy: 'the highest term survives the removal of its record',

@@ -105,7 +105,7 @@ describe('a database that another connection has locked', () => {
     expect(String(error)).toContain(
       'Another connection holds its lock, and this call waited in vain for 100 ms. Nothing',
     )
-    expect(turns).toBeGreaterThan(10)
+    expect(turns).toBeGreaterThan(1)
     expect(client.prepare('PRAGMA busy_timeout').all()).toEqual([{ timeout: 5000 }])
     other.exec('COMMIT')
     expect(await store.read('jobs', call)).toEqual(record)
@@ -341,7 +341,7 @@ describe('rows and tables that are not the store’s', () => {
 describe('options of sqliteStore', () => {
   test.each<[string, Partial<SqliteStoreOptions>, string]>([
     ['no client', { client: undefined as never }, 'client'],
-    ['a path as the client', { client: '/tmp/leases.db' as never }, 'client'],
+    ['a path as the client', { client: '/var/lib/leases.db' as never }, 'client'],
     ['an object without methods', { client: {} as never }, 'client'],
     ['a table with a quote', { table: 'a"b' }, 'table'],
     ['a table of SQLite itself', { table: 'sqlite_leases' }, 'table'],
