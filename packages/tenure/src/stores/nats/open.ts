@@ -15,7 +15,7 @@ export const natsUrlRule =
 /** Limits a connection attempt that no call waits for anymore. Other attempts end with the deadline of their call. */
 const connectTimeoutMs = 5_000
 /** Detects a dead connection between calls. A call that gets no answer replaces the connection sooner. */
-const pingIntervalMs = 5_000
+const pingIntervalMs = 30_000
 
 /** A parsed URL. */
 interface NatsAddress {
