@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { guardedName } from './handover-picture.js'
@@ -22,9 +24,10 @@ import { guardedName } from './handover-picture.js'
  * @property {true} [noticesCrashes] whether the next leader need not wait until the lease of a crashed process expires
  *
  * @typedef {object} Place
- * @property {'consul' | 'etcd' | 'postgres' | 'redis'} server the file in test/servers that starts it, and the name of its export
+ * @property {'etcd' | 'postgres' | 'redis' | 'nats'} server the file in test/servers that starts it, and the name of its export
  * @property {string} name
  * @property {(port: number) => string} url
+ * @property {(url: string) => Promise<unknown>} [prepare] runs once, after the server has started
  * @property {(url: string) => Promise<Bare>} openBare
  * @property {readonly Contender[]} contenders
  * @property {number} [requestsPerLease] the goal for an idle standby. Default: 1. A long poll ends with each renewal
@@ -91,9 +94,32 @@ export const places = [
 ]
 
 /**
- * Sends requests over the HTTP client of Node.js, for stores that have no other client.
+ * Measured only if the environment variable ONLY names them.
  *
- * @param {string} address
+ * @type {readonly Place[]}
+ */
+export const morePlaces = [
+  {
+    server: 'nats',
+    name: 'NATS',
+    url: (port) => `nats://127.0.0.1:${port}/leases`,
+    prepare: async (url) => (await openNats(url)).close(),
+    openBare: openNats,
+    contenders: [
+      tenure,
+      guarded,
+      {
+        program: 'nats-lock',
+        fresh: 'renewed',
+        name: `lock by hand in a bucket with a TTL, kv ${versionOf('@nats-io/kv')}`,
+      },
+    ],
+  },
+]
+
+/**
+ * Over the HTTP client of Node.js, because the store has no other client.
+ * @type {Place['openBare']}
  */
 function jsonClient(address) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -188,6 +214,20 @@ async function openRedis(url) {
     },
     write: (value) => client.set('written', value),
     close: () => client.quit(),
+  }
+}
+
+/** @type {Place['openBare']} */
+async function openNats(url) {
+  const connection = await connect({ servers: new URL(url).host })
+  const kv = await new Kvm(connection).create('leases')
+  let revision = await kv.put('swapped', '')
+  return {
+    async swap(value) {
+      revision = await kv.update('swapped', value, revision)
+    },
+    write: (value) => kv.put('written', value),
+    close: () => connection.close(),
   }
 }
 

@@ -4,7 +4,7 @@ import { load } from '../scripts/load.js'
 import { format, median, percentile } from './numbers.js'
 import { readOptions, Report } from './report.js'
 import { endChild, Fleet } from './store-fleet.js'
-import { places } from './store-places.js'
+import { morePlaces, places } from './store-places.js'
 import { benchGuard } from './guard-cost.js'
 import { guardedName, handoverTable } from './handover-picture.js'
 import { measureRenewals } from './store-renewals.js'
@@ -38,7 +38,10 @@ const noticedDeaths = quick ? 2 : 100
  */
 
 figures.describe({ leaseMs: leaseDurationMs, hungForMs, releases, deaths, noticedDeaths })
-const servers = await Promise.all(places.filter(({ server }) => only === undefined || server === only).map(startServer))
+/** The environment variable ONLY selects a single server by its name, such as NATS. */
+const only = process.env['ONLY']
+const measured = only ? [...places, ...morePlaces].filter(({ name }) => name === only) : places
+const servers = await Promise.all(measured.map(startServer))
 /** @type {Lane[]} */
 const lanes = servers.flatMap(({ place, server }) =>
   place.contenders.map((contender) => {
@@ -69,7 +72,9 @@ async function startServer(place) {
   )
   const kind = kinds[place.server]
   if (!kind) throw new Error(`test/servers/${place.server}.ts does not say how to start ${place.name}`)
-  return { place, server: await start(kind) }
+  const server = await start(kind)
+  await place.prepare?.(place.url(server.port))
+  return { place, server }
 }
 
 async function benchRenewals() {

@@ -60,6 +60,10 @@ const groupsOf = {
       test: /tenure[\\/]src[\\/]stores[\\/]service[\\/](?:options|environment)\.ts$/,
     },
     {
+      name: 'mysql',
+      test: /tenure[\\/]src[\\/]stores[\\/]mysql[\\/](?!open|own-pool).+\.ts$/,
+    },
+    {
       name: 'postgres',
       test: /tenure[\\/]src[\\/]stores[\\/]postgres[\\/](?!open).+\.ts$/,
     },

@@ -38,6 +38,8 @@ function check(directory) {
   console.log(`${packed.filename}: ${files.length} files, ${packed.size} bytes packed`)
 
   const tarball = join(folder, packed.filename)
+  // Everything that npm does before it sends the package. It needs no login.
+  execFileSync('npm', ['publish', tarball, '--dry-run', '--ignore-scripts'], { stdio: ['ignore', 'ignore', 'inherit'] })
   run('publint', 'run', tarball, '--strict')
   // Without this option attw would ask the registry for types of another package.
   run('attw', tarball, '--profile', 'esm-only', '--no-definitely-typed', '--format', 'table-flipped')

@@ -37,7 +37,7 @@ test('the multi-cluster lock imports no other store', () => {
   const others = [...files]
     .map((path) => relative(join(library, 'src'), path))
     .filter((path) =>
-      /^(clients\/etcd\/|stores\/(azure-blob|consul|etcd|postgres|redis|file|service|gcs|dynamodb|s3|kubernetes)\b)/.test(
+      /^(clients\/etcd\/|stores\/(azure-blob|consul|etcd|mysql|postgres|redis|file|service|gcs|dynamodb|s3|sqlite|kubernetes)\b)/.test(
         path,
       ),
     )

@@ -27,20 +27,22 @@ import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
 import { fileStore } from 'tenure/stores/file'
 import { gcsStore } from 'tenure/stores/gcs'
-import { azureBlobStore } from 'tenure/stores/azure-blob'
-import { consulStore } from 'tenure/stores/consul'
+import { natsStore } from 'tenure/stores/nats'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
+import { mysqlSchema, mysqlStore } from 'tenure/stores/mysql'
 import { postgresSchema, postgresStore } from 'tenure/stores/postgres'
 import { redisStore } from 'tenure/stores/redis'
 import { electionTelemetry } from 'tenure/telemetry'
 import { s3Store } from 'tenure/stores/s3'
 import { serviceStore } from 'tenure/stores/service'
+import { sqliteSchema, sqliteStore } from 'tenure/stores/sqlite'
 import { explore, retrace, simulate } from '@tenure/testing/simulation'
 import { fakeClock, fakeLeadership } from '@tenure/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { entryPoints, findOptionTakers } from './functions-with-options.ts'
+import { unusedBucket } from './unused-bucket.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-options-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -263,6 +265,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { endpoints: 'http://127.0.0.1:1' },
     near: ['endpoint', 'endpoints'],
   },
+  'tenure/stores/mysql: mysqlStore': {
+    with: (options) => mysqlStore(options),
+    valid: { client: { execute: async () => [] } },
+    near: ['tables', 'table'],
+  },
+  'tenure/stores/mysql: mysqlSchema': { with: (options) => mysqlSchema(options), near: ['tabel', 'table'] },
   'tenure/stores/postgres: postgresStore': {
     with: (options) => postgresStore(options),
     valid: { client: { query: async () => [] } },
@@ -273,6 +281,11 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => redisStore(options),
     valid: { connect: () => Promise.reject(new Error('nothing is connected')) },
     near: ['prefixes', 'prefix'],
+  },
+  'tenure/stores/nats: natsStore': {
+    with: (options) => natsStore(options),
+    valid: unusedBucket,
+    near: ['monitors', 'monitor'],
   },
   'tenure/stores/dynamodb: dynamodbStore': {
     with: (options) => dynamodbStore(options),
@@ -294,6 +307,12 @@ const calls: Readonly<Record<string, Call>> = {
     valid: { client: { send: async () => ({}) }, bucket: 'leases' },
     near: ['prefixes', 'prefix'],
   },
+  'tenure/stores/sqlite: sqliteStore': {
+    with: (options) => sqliteStore(options),
+    valid: { client: { exec: () => {}, prepare: () => ({ all: () => [] }) } },
+    near: ['tables', 'table'],
+  },
+  'tenure/stores/sqlite: sqliteSchema': { with: (options) => sqliteSchema(options), near: ['tables', 'table'] },
   'tenure/stores/service: serviceStore': {
     with: (options) => serviceStore(options),
     valid: { url: 'http://127.0.0.1:1' },
@@ -385,11 +404,8 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/postgres: PostgresListeningSql.end': 'users implement it',
   'tenure/stores/redis: NodeRedisStoreClient.eval': 'of the package "redis"',
   'tenure/stores/redis: NodeRedisStoreClient.evalSha': 'of the package "redis"',
-  'tenure/stores/azure-blob: AzureBlob.delete': 'of the Azure SDK',
-  'tenure/stores/azure-blob: AzureBlob.download': 'of the Azure SDK',
-  'tenure/stores/azure-blob: AzureBlob.upload': 'of the Azure SDK',
-  'tenure/stores/azure-blob: AzureContainer.getProperties': 'of the Azure SDK',
-  'tenure/stores/azure-blob: AzureContainer.listBlobsByHierarchy': 'of the Azure SDK',
+  'tenure/stores/nats: NatsKv.delete': 'of the package "@nats-io/kv"',
+  'tenure/stores/nats: NatsKv.watch': 'of the package "@nats-io/kv"',
   'tenure/stores/dynamodb: AwsClient.send': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.deleteItem': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.describeTable': 'of the AWS SDK',

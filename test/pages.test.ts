@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { entryPoints, exportsPage, exportsPageFile, firstSentence } from '../scripts/exports-page.js'
+import { llmsFile, llmsText, llmsTextFrom } from '../scripts/llms-text.js'
 import { packageReadme, packageReadmeFile } from '../scripts/package-readme.js'
 import { listDocuments, readDocument, withoutCode } from './documents.ts'
 import { refusedPhrases } from './refused-phrases.ts'
@@ -24,6 +25,35 @@ test('the README of the package equals that of the repository (npm run format wr
 
 test('docs/reference/exports.md lists every exported name (npm run format writes it)', () => {
   expect(readFileSync(exportsPageFile, 'utf8')).toBe(exportsPage(entries))
+})
+
+test('llms.txt lists every page of the docs (npm run format writes it)', () => {
+  const text = readFileSync(llmsFile, 'utf8')
+  expect(text).toBe(llmsText())
+  const listed = pages.filter((page) => /^docs\/.+\/.+/.test(page))
+  expect(listed.filter((page) => !text.includes(`/main/${page})`))).toEqual([])
+})
+
+test('llms.txt has one line per page, with its title and first sentence, under the heading of its section', () => {
+  const written: Record<string, string> = {
+    'README.md': '# A\n\nA elects. It leads.\n',
+    'docs/README.md': '# Docs\n\n## Guides: start\n\n- [b](guide/b.md), [c](guide/b.md#c), [d](../LICENSE)\n',
+    'docs/guide/b.md': '# The `B`\n\n```js\nb()\n```\n\nB is [a **page**](c.md) of\ntwo lines. More.\n',
+  }
+  const lines = llmsTextFrom((path) => written[path] ?? expect.unreachable(path)).split('\n')
+  expect(lines).toContain('> A elects. It leads.')
+  expect(lines.slice(lines.indexOf('## Guides'))).toEqual([
+    '## Guides',
+    '',
+    expect.stringMatching(/^- \[The `B`\]\(https:\/\/\S+\/docs\/guide\/b\.md\): B is a page of two lines\.$/),
+    '',
+  ])
+})
+
+test('AGENTS.md fits on one screen and points to CONTRIBUTING.md', () => {
+  const text = readDocument('AGENTS.md')
+  expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(20)
+  expect(text).toContain('](CONTRIBUTING.md)')
 })
 
 test('every entry point and every exported name has a comment', () => {

@@ -5,6 +5,8 @@ import { S3Client } from '@aws-sdk/client-s3'
 import { ContainerClient } from '@azure/storage-blob'
 import { KubeConfig } from '@kubernetes/client-node'
 import { Redis } from 'ioredis'
+import Database from 'libsql'
+import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { expect, test } from 'vitest'
 import { casStore, memoryStore, type LeaseStore } from '../packages/tenure/src/index.ts'
@@ -18,10 +20,14 @@ import { fileStore } from '../packages/tenure/src/stores/file/index.ts'
 import { gcsStore } from '../packages/tenure/src/stores/gcs/index.ts'
 import { kubernetesStore } from '../packages/tenure/src/stores/kubernetes/index.ts'
 import { multiclusterStore } from '../packages/tenure/src/stores/multicluster/index.ts'
+import { mysqlStore } from '../packages/tenure/src/stores/mysql/index.ts'
+import { natsStore } from '../packages/tenure/src/stores/nats/index.ts'
 import { postgresStore } from '../packages/tenure/src/stores/postgres/index.ts'
 import { redisStore } from '../packages/tenure/src/stores/redis/index.ts'
 import { s3Store } from '../packages/tenure/src/stores/s3/index.ts'
 import { serviceStore } from '../packages/tenure/src/stores/service/index.ts'
+import { sqliteStore } from '../packages/tenure/src/stores/sqlite/index.ts'
+import { unusedBucket } from './unused-bucket.ts'
 
 const root = join(import.meta.dirname, '..')
 const pageOf = (name: string) => readFileSync(join(root, 'docs/stores', `${name}.md`), 'utf8')
@@ -44,9 +50,12 @@ const stores: Record<string, () => LeaseStore> = {
   kubernetes: () => kubernetesStore({ client: cluster(), namespace: 'jobs' }),
   memory: () => memoryStore(),
   multicluster: () => multiclusterStore({ client: cluster(), namespace: 'jobs' }),
+  mysql: () => mysqlStore({ client: createPool({}) }),
+  nats: () => natsStore(unusedBucket),
   postgres: () => postgresStore({ client: new Pool() }),
   redis: () => redisStore({ connect: () => new Redis({ lazyConnect: true }) }),
   s3: () => s3Store({ client: new S3Client({ region: 'eu-west-1' }), bucket: 'leases' }),
+  sqlite: () => sqliteStore({ client: new Database(':memory:') }),
   service: () => serviceStore({ url: 'http://127.0.0.1:1' }),
 }
 const names = Object.keys(stores)

@@ -1,11 +1,52 @@
-import { expect, test, vi } from 'vitest'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline, Readable } from 'node:stream'
+import type { ReadableStream as WebStream } from 'node:stream/web'
+import { setTimeout as pause } from 'node:timers/promises'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ask, linesOf, run, tenure } from '../../packages/cli/test/tenure.ts'
 import { createUsers } from '../servers/etcd-users.ts'
-import { etcd, etcd36, putKey, withSettings } from '../servers/etcd.ts'
+import { askEtcd, base64, etcd, etcd36, putKey, withSettings } from '../servers/etcd.ts'
 import { describeWith } from '../servers/suite.ts'
 
 const patience = { timeout: 30_000, interval: 20 }
 const password = 'hunter2'
+
+interface Transaction {
+  readonly compare?: readonly object[]
+  readonly success?: readonly object[]
+  readonly failure?: readonly object[]
+}
+
+/** A gateway in front of etcd that compares first and writes a moment later, so that it is not atomic. */
+async function gatewayWithGap(etcdUrl: string): Promise<string> {
+  const forward = (path: string, body: string) => fetch(`${etcdUrl}${path}`, { method: 'POST', body })
+  const answerTo = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const path = request.url ?? ''
+    const body = await text(request)
+    const isTransaction = path === '/v3/kv/txn'
+    const { compare, success, failure } = (isTransaction ? JSON.parse(body) : {}) as Transaction
+    const isWrite = JSON.stringify(success ?? []).includes('request_put')
+    let answer = await forward(path, isWrite ? JSON.stringify({ compare, failure }) : body)
+    if (isWrite && (await answer.clone().text()).includes('"succeeded":true')) {
+      await pause(20)
+      answer = await forward(path, JSON.stringify({ success }))
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json' })
+    // The other end closes a watch whenever it likes.
+    pipeline(Readable.fromWeb(answer.body as WebStream), response, () => {})
+  }
+  const gateway = createServer((request, response) => void answerTo(request, response))
+  gateway.listen(0, '127.0.0.1')
+  onTestFinished(() => {
+    gateway.close()
+    gateway.closeAllConnections()
+  })
+  await once(gateway, 'listening')
+  return `etcd://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+}
 
 describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on etcd', (server) => {
   const store = () => server().url.replace('http:', 'etcd:')
@@ -44,6 +85,22 @@ describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on 
     expect({ code, error }, out).toEqual({ code: 0, error: '' })
     expect(out).toMatch(/^watch +shows a change after /m)
     expect(out).toContain('It has one member: while that is down, nobody leads.')
+    expect(out).toMatch(
+      /^race +16 concurrent creates: one winner in \d rounds?; 16 concurrent swaps: one winner in \d /m,
+    )
+    const key = base64('tenure/tenure-doctor/')
+    const kept = await askEtcd(server(), 'kv/range', { key, range_end: base64('tenure/tenure-doctor0') })
+    expect(kept['kvs']).toBeUndefined()
+  })
+
+  test('tenure doctor refuses a gateway to etcd that compares and swaps in two steps', async () => {
+    const args = ['doctor', '--store', await gatewayWithGap(server().url), '--ttl', '10m', '--calls', '1']
+    const { code, out } = await run(args)
+    expect(code, out).toBe(1)
+    const refusal = (kind: string) =>
+      new RegExp(`^16 concurrent ${kind} had \\d+ winners: this server does not compare and swap atomically`, 'm')
+    expect(out).toMatch(refusal('creates'))
+    expect(out).toMatch(refusal('swaps'))
   })
 
   test('the command line reports a value that another program wrote, and an unreachable etcd', async () => {

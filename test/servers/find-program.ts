@@ -18,6 +18,8 @@ export interface Program {
 /** A Debian package. */
 export interface AptPackage {
   readonly aptPackage: string
+  /** The suite that has the package, such as `bookworm-backports`. Default: the suites of this machine. */
+  readonly suite?: string
 }
 
 /** A folder with a Go program. */

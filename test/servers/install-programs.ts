@@ -48,10 +48,17 @@ async function install(program: Program, say: (line: string) => void): Promise<s
   if (process.getuid?.() !== 0) return `only root can install it: ${byHand}`
   if (!has('apt-get')) return `there is no apt-get; install ${binary}, or set ${variable} to its path`
   say(`${binary}: installing ${source.aptPackage}`)
-  const command = 'apt-get update -qq && apt-get install -y -qq --no-install-recommends "$1"'
+  // The sources of this machine stay unchanged: a further suite is used only for this installation.
+  const command = `set -- "$1" "$2" "$(mktemp -d)" && trap 'rm -r "$3"' EXIT && cp -r /etc/apt/sources.list.d/. "$3" &&
+    if [ -n "$2" ]; then
+      mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' \
+        "Codename: \${2%-backports}" | head -1) && [ -n "$mirror" ] && echo "deb $mirror $2 main" > "$3/further.list"
+    fi &&
+    apt-get -o "Dir::Etc::sourceparts=$3" update -qq &&
+    apt-get -o "Dir::Etc::sourceparts=$3" install -y -qq --no-install-recommends \${2:+-t "$2"} "$1"`
   // RUNLEVEL prevents Debian from starting the service of the package.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-  return run('apt', command, [source.aptPackage], { env })
+  return run('apt', command, [source.aptPackage, source.suite ?? ''], { env })
 }
 
 async function build(program: Program, source: GoModule, say: (line: string) => void): Promise<string | undefined> {

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
 import { programs } from './programs.ts'
-import type { RunningServer, ServerKind, User } from './server.ts'
+import type { RunningServer, ServerKind } from './server.ts'
+import { unprivileged } from './unprivileged.ts'
 
 const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
 
@@ -12,7 +13,7 @@ const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
 export const postgres: ServerKind = {
   name: 'PostgreSQL',
   program: programs.postgres,
-  user: unprivileged,
+  user: () => unprivileged('postgres'),
   prepare({ path, directory, user }) {
     const initdb = join(dirname(path), 'initdb')
     const args = [
@@ -122,7 +123,7 @@ export function pgbouncerFor(target: { readonly port: number }): ServerKind {
   return {
     name: 'pgbouncer',
     program: programs.pgbouncer,
-    user: unprivileged,
+    user: () => unprivileged('postgres'),
     prepare({ directory, port, user }) {
       const settings = {
         listen_addr: '127.0.0.1',
@@ -144,17 +145,4 @@ export function pgbouncerFor(target: { readonly port: number }): ServerKind {
     url,
     stopSignal: 'SIGQUIT',
   }
-}
-
-/** Returns the user to run PostgreSQL as if this process is root, because PostgreSQL refuses to run as root. */
-function unprivileged(): User | undefined {
-  return process.getuid?.() === 0 ? (account('postgres') ?? account('nobody')) : undefined
-}
-
-function account(name: string): User | undefined {
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith(`${name}:`))
-  const [, , uid, gid] = line?.split(':') ?? []
-  return uid === undefined || gid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
 }

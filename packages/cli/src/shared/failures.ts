@@ -25,7 +25,7 @@ const untrusted =
 const unreachable = 'It cannot be reached from here. Check the address, the network and the firewalls.'
 
 const hungUp =
-  'The server closed the connection. Does it expect TLS (https:, rediss: for Redis, etcds: for etcd, sslmode for PostgreSQL), or is there a proxy in between?'
+  'The server closed the connection. Does it expect TLS (https:, rediss: for Redis, etcds: for etcd, sslmode for PostgreSQL, ssl-mode for MySQL), or is there a proxy in between?'
 const withoutTls = 'Should it be http: instead of https: (redis: instead of rediss:, etcd: instead of etcds:)'
 
 /** Advice for socket errors, which say only what happened. */

@@ -23,7 +23,7 @@ export async function openChosenStore(
   const { store } = settings
   if (store === undefined) {
     const rule =
-      'such as file:///var/lib/leases, kubernetes://default, multicluster://default, etcd://10.0.0.1:2379, postgres://host/database, redis://10.0.0.1:6379 or https://elections.example.com'
+      'such as file:///var/lib/leases, kubernetes://default, multicluster://default, etcd://10.0.0.1:2379, mysql://host/database, postgres://host/database, redis://10.0.0.1:6379 or https://elections.example.com'
     throw usageError([`--store is missing, and TENURE_STORE is not set. It must be a URL, ${rule}.`])
   }
   return open(store, settings, file)

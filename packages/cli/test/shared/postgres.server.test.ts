@@ -72,6 +72,9 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     expect({ code, error }).toEqual({ code: 0, error: '' })
     expect(out).toMatch(/^settings no problems with the settings of the server$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
+    expect(out).toMatch(
+      /^race +16 concurrent creates: one winner in \d rounds?; 16 concurrent swaps: one winner in \d /m,
+    )
     const unsafe = await run(['doctor', '--ttl', '10m', '--calls', '5'], {
       env: { TENURE_STORE: `${server().url}?options=-c%20synchronous_commit%3Doff` },
     })

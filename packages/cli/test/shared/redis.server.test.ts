@@ -52,6 +52,9 @@ describeWith(redis, 'The command on Redis', (server) => {
     expect({ code, error }).toEqual({ code: 0, error: '' })
     expect(out).toMatch(/^settings no problems with the settings of the server$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
+    expect(out).toMatch(
+      /^race +16 concurrent creates: one winner in \d rounds?; 16 concurrent swaps: one winner in \d /m,
+    )
   })
 
   test.each([

@@ -248,7 +248,9 @@ function quote(text: string): string {
 }
 
 /** URL parameters that never contain a secret and are useful in a message. */
-const plain = new Set('cluster endpoint prefix region sentinel shareWithGroup sslmode table waitForReplicas'.split(' '))
+const plain = new Set(
+  'cluster endpoint prefix region sentinel shareWithGroup ssl-mode sslmode table waitForReplicas'.split(' '),
+)
 
 /** A host with or without a port. `http:` starts the next of several addresses. */
 const plainHost = /^(?:(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?|https?:)$/i

@@ -27,10 +27,18 @@ import { swapStore, type ClosableStore, type SwapOutcome, type SwapServer } from
 /** Names one of an election's two objects. */
 export type ObjectKind = 'record' | 'term'
 
+/** The content of an election's two objects. */
+export interface ObjectPair {
+  readonly record: VersionedValue | undefined
+  readonly term: VersionedValue | undefined
+}
+
 /** The operations that the storage for the two objects must implement. */
 export interface ObjectBackend {
   /** Returns the newest content, never from a cache or a lagging replica. */
   get(election: string, kind: ObjectKind, call: CallOptions): Promise<VersionedValue | undefined>
+  /** Returns the newest content of both objects, at one moment. Undefined if the server reads one object at a time. */
+  getBoth?(election: string, call: CallOptions): Promise<ObjectPair>
   /**
    * Writes only if the version is still `version`, or, if `version` is undefined, only if there is no such object.
    * Returns the new version, or undefined if the condition did not hold. If the outcome is uncertain, it must throw.
@@ -47,6 +55,8 @@ export interface ObjectBackend {
    * Undefined if the server does not support conditional removal. In that case, elections cannot be forgotten.
    */
   remove?(election: string, kind: ObjectKind, version: string, call: CallOptions): Promise<boolean>
+  /** Yields the current content, then each change. It may lag and skip changes. */
+  watch?(election: string, call: CallOptions): AsyncIterable<ObjectPair>
   /** A page of at most `limit` records after `after`, the `next` of the previous page. */
   list(
     page: Page,
@@ -100,13 +110,15 @@ class ObjectServer implements SwapServer<FoundObjects> {
   readonly checkpointLimitBytes = ownCheckpointLimitBytes
   readonly keepsTerms = true
   readonly remove?: NonNullable<SwapServer<FoundObjects>['remove']>
+  readonly watch?: NonNullable<SwapServer<FoundObjects>['watch']>
   readonly #place: ObjectBackend
   readonly #clock: Clock
 
   constructor(backend: ObjectBackend, clock: Clock) {
     this.#place = backend
     this.#clock = clock
-    const { remove } = backend
+    const { remove, watch } = backend
+    if (watch) this.watch = (election, call) => this.#changes(election, watch.call(backend, election, call))
     if (!remove) return
     this.remove = async (election, { record, recordVersion = '', keptVersion }, withTerm, call) => {
       const removeTerm = (version = '') => remove.call(backend, election, 'term', version, call)
@@ -123,11 +135,8 @@ class ObjectServer implements SwapServer<FoundObjects> {
 
   async find(election: string, call: CallOptions): Promise<FoundObjects> {
     for (;;) {
-      // Read the term first, then the record, so that the record is never the older of the two.
-      const kept = await this.#kept(election, call)
-      const record = await this.#record(election, call)
-      // If only the duration differs within the same term, leave it to the holder: this record may already be outdated.
-      if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)
+      const { record, kept } = await this.#both(election, call)
+      if (!record || isRecorded(record, kept)) return foundOf(record, kept)
       const raised = await this.#raise(election, kept, record, call).catch(termDenied)
       if (raised) return foundOf(record, raised)
     }
@@ -150,6 +159,26 @@ class ObjectServer implements SwapServer<FoundObjects> {
   async list(page: Page, call: CallOptions) {
     const { values, next } = await this.#place.list(page, call)
     return listPage(values, next, ({ value, version }) => ({ ...decodeRecord(value), version }))
+  }
+
+  /** Leaves out a record whose term is not recorded yet (1). The change that records it follows. */
+  async *#changes(election: string, pairs: AsyncIterable<ObjectPair>): AsyncGenerator<FoundObjects, void, undefined> {
+    for await (const pair of pairs) {
+      const record = this.#decodeRecord(election, pair.record)
+      const kept = this.#decodeTerm(election, pair.term)
+      if (!record || isRecorded(record, kept)) yield foundOf(record, kept)
+    }
+  }
+
+  async #both(election: string, call: CallOptions) {
+    const { getBoth } = this.#place
+    if (getBoth) {
+      const { record, term } = await getBoth.call(this.#place, election, call)
+      return { record: this.#decodeRecord(election, record), kept: this.#decodeTerm(election, term) }
+    }
+    // Read the term first, then the record, so that the record is never the older of the two.
+    const kept = await this.#kept(election, call)
+    return { kept, record: this.#decodeRecord(election, await this.#place.get(election, 'record', call)) }
   }
 
   /** Records the term of a record that was just written. Returns undefined if the record arrived late (2). */
@@ -186,21 +215,27 @@ class ObjectServer implements SwapServer<FoundObjects> {
     return version === undefined ? undefined : { value, version }
   }
 
-  #record(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {
-    return this.#read(election, 'record', call, ({ value, version }) => recordOf(election, value, version))
+  async #kept(election: string, call: CallOptions): Promise<StoredTermRecord | undefined> {
+    return this.#decodeTerm(election, await this.#place.get(election, 'term', call))
   }
 
-  #kept(election: string, call: CallOptions): Promise<StoredTermRecord | undefined> {
-    return this.#read(election, 'term', call, ({ value, version }) => ({ value: readTerm(election, value), version }))
+  #decodeRecord(election: string, found: VersionedValue | undefined): LeaseRecord | undefined {
+    return this.#decode(election, 'record', found, ({ value, version }) => recordOf(election, value, version))
   }
 
-  async #read<T>(
+  #decodeTerm(election: string, found: VersionedValue | undefined): StoredTermRecord | undefined {
+    return this.#decode(election, 'term', found, ({ value, version }) => ({
+      value: readTerm(election, value),
+      version,
+    }))
+  }
+
+  #decode<T>(
     election: string,
     kind: ObjectKind,
-    call: CallOptions,
+    found: VersionedValue | undefined,
     decode: (found: VersionedValue) => T,
-  ): Promise<T | undefined> {
-    const found = await this.#place.get(election, kind, call)
+  ): T | undefined {
     if (!found) return undefined
     return readAt(this.#place.nameOf(election, kind), 'place', () => {
       if (found.version === '') throw unusable(election, 'the server returned it without a version')
@@ -216,6 +251,14 @@ interface StoredTermRecord {
 
 function termRecordOf({ kept, keptVersion }: FoundObjects): StoredTermRecord | undefined {
   return kept && keptVersion !== undefined ? { value: kept, version: keptVersion } : undefined
+}
+
+/**
+ * True if the record's term is recorded (1). If only the duration differs within the same term, it is left to the
+ * holder: the record may already be outdated.
+ */
+function isRecorded(record: LeaseRecord, kept: StoredTermRecord | undefined): boolean {
+  return kept !== undefined && record.term <= kept.value.term
 }
 
 /** True if a record arrived after another grant that has been deleted since (2). */

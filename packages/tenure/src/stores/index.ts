@@ -60,6 +60,10 @@ const openers: Readonly<Record<string, StoreOpener>> = {
   consuls: openConsulUrl,
   etcd: openEtcd,
   etcds: openEtcd,
+  mysql: openMysqlUrl,
+  mariadb: openMysqlUrl,
+  nats: openNatsUrl,
+  natss: openNatsUrl,
   postgres: openDatabase,
   postgresql: openDatabase,
   redis: openRedisUrl,
@@ -80,6 +84,10 @@ const openers: Readonly<Record<string, StoreOpener>> = {
     const { openGcs, gcsUrlRule } = await import('./gcs/open.ts')
     return openGcs(url, environment) ?? refuse(url, gcsUrlRule)
   },
+  async sqlite(url) {
+    const { openSqlite, sqliteUrlRule } = await import('./sqlite/open.ts')
+    return openSqlite(url) ?? refuse(url, sqliteUrlRule)
+  },
   http: openService,
   https: openService,
 }
@@ -88,7 +96,7 @@ const openers: Readonly<Record<string, StoreOpener>> = {
  * Matches a password with an unencoded slash. Its first part would otherwise be parsed as the port, or shown as the
  * host.
  */
-const misplacedLogin = /^(?:consuls?|etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
+const misplacedLogin = /^(?:consuls?|etcds?|mysql|mariadb|natss?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
 /** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
 async function clusterOf(url: string, environment: Environment) {
@@ -108,10 +116,23 @@ async function openDatabase(url: string, environment: Environment): Promise<Leas
   return openPostgres(new URL(url), environment)
 }
 
+async function openMysqlUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openMysql, mysqlUrlRule } = await import('./mysql/open.ts')
+  return (await openMysql(url, environment)) ?? refuse(url, mysqlUrlRule)
+}
+
 async function openRedisUrl(url: string, environment: Environment): Promise<LeaseStore> {
   const { openRedis, redisUrlRule } = await import('./redis/open.ts')
   const store = await openRedis(url, environment)
   if (!store) throw refusedUrl(url, redisUrlRule)
+  adviseOnTls(url, environment)
+  return store
+}
+
+async function openNatsUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openNats, natsUrlRule } = await import('./nats/open.ts')
+  const store = await openNats(url, environment)
+  if (!store) throw refusedUrl(url, natsUrlRule)
   adviseOnTls(url, environment)
   return store
 }
@@ -142,10 +163,10 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
- * `consul://host:8500/prefix` (`consuls:` with TLS), `etcd://host:2379/prefix` (`etcds:`), `postgres://user@host/database`, `redis://host:6379`,
- * `dynamodb://table`, `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
- * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
- * `file:///dir?shareWithGroup=true`.
+ * `etcd://host:2379/prefix` (`etcds:` with TLS), `mysql://user@host/database`, `postgres://user@host/database`,
+ * `redis://host:6379`, `nats://host:4222/bucket`, `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`,
+ * `sqlite:///file.db`, or the `https://host` of an election service. The store's code is loaded only when its URL is
+ * opened. To share a directory among the users of a group, use `file:///dir?shareWithGroup=true`.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
@@ -200,7 +221,7 @@ function refuse(url: string, rule: string): never {
  * encrypted.
  */
 function adviseOnTls(url: string, environment: Environment): void {
-  const scheme = /^(redis|etcd|consul):/i.exec(url)?.[1]?.toLowerCase()
+  const scheme = /^(redis|etcd|nats):/i.exec(url)?.[1]?.toLowerCase()
   const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
   if (scheme === undefined || set.length === 0) return
   const text = `${set.join(', ')} is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`

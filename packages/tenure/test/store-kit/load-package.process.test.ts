@@ -68,6 +68,18 @@ test('the Redis store accepts either client and suggests one when both are missi
   }
 })
 
+test('the NATS store names both of its packages when either is missing', async () => {
+  const place = install('nats://127.0.0.1:1/leases')
+  const message = `This store needs the packages "@nats-io/transport-node" and "@nats-io/kv": npm install @nats-io/transport-node @nats-io/kv ${where}`
+  expect(await openIn(place)).toEqual({ code: 'DRIVER_MISSING', message })
+  const installed = join(own, '../../node_modules')
+  mkdirSync(join(place.project, 'node_modules/@nats-io'))
+  symlinkSync(join(installed, '@nats-io/transport-node'), join(place.project, 'node_modules/@nats-io/transport-node'))
+  expect(await openIn(place)).toEqual({ code: 'DRIVER_MISSING', message })
+  symlinkSync(join(installed, '@nats-io/kv'), join(place.project, 'node_modules/@nats-io/kv'))
+  expect(await openIn(place)).toEqual({ expiry: 'observed' })
+})
+
 test.each([
   ['dynamodb://leases', '@aws-sdk/client-dynamodb'],
   ['s3://leases', '@aws-sdk/client-s3'],
@@ -77,6 +89,16 @@ test.each([
     code: 'DRIVER_MISSING',
     message: `This store needs the package "${name}": npm install ${name} ${where}`,
   })
+})
+
+test('opening a SQLite file on Node.js 20 reports that a package with SQLite is missing, and accepts either', async () => {
+  const place = install('sqlite:///tmp/leases.db')
+  expect(await openIn(place)).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `This store needs Node.js 22.13 or newer, or a package that contains SQLite: npm install better-sqlite3 ${where}. The package "libsql" works as well.`,
+  })
+  symlinkSync(join(own, '../../node_modules/libsql'), join(place.project, 'node_modules/libsql'))
+  expect(await openIn(place)).toEqual({ expiry: 'observed' })
 })
 
 test('intervals work without croner, and a cron expression reports its npm install command', async () => {

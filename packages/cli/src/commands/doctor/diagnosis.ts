@@ -3,6 +3,7 @@ import type { Finding } from 'tenure/stores'
 import { formatDuration } from '../../shared/arguments/durations.ts'
 import { formatShortDuration } from '../../shared/output.ts'
 import type { ClockRate, Latency, WatchCheck, WatchLatency } from './measurements.ts'
+import type { Race, RaceRounds } from './race.ts'
 
 /** The measurements that a diagnosis is based on. */
 export interface Measurements {
@@ -12,6 +13,7 @@ export interface Measurements {
   readonly clock: ClockRate | undefined
   readonly watching: WatchLatency
   readonly timings: Timings
+  readonly race: Race
   /** Problems with the server's settings. */
   readonly settings: readonly Finding[]
 }
@@ -24,10 +26,11 @@ export interface Diagnosis {
 }
 
 /** Judges whether leases of the chosen duration hold with a store this slow. */
-export function diagnose({ renew, lost, clock, watching, timings, settings }: Measurements): Diagnosis {
+export function diagnose({ renew, lost, clock, watching, timings, race, settings }: Measurements): Diagnosis {
   const about = (risk: Finding['risk']) => settings.filter((found) => found.risk === risk).map(({ text }) => text)
-  const unsafe = about('unsafe')
-  const tight = about('tight')
+  const raced = 'why' in race ? [] : raceFindings(race.racers, race)
+  const unsafe = [...raced.filter(({ risk }) => risk === 'unsafe').map(({ text }) => text), ...about('unsafe')]
+  const tight = [...raced.filter(({ risk }) => risk === 'tight').map(({ text }) => text), ...about('tight')]
   const { leaseDurationMs, driftRatio, answerBoundMs: boundMs } = timings
   const slow = `1 renewal in 100 takes ${formatShortDuration(renew.p99Ms)}, and with a lease of ${formatDuration(leaseDurationMs)}`
   const longer = `Choose --ttl ${formatDuration(sufficientLeaseMs(renew.p99Ms, timings))} or longer.`
@@ -57,6 +60,23 @@ export function diagnose({ renew, lost, clock, watching, timings, settings }: Me
   if ('why' in watching) tight.push(`Without a watch, takeovers wait for the next poll: ${watching.why}.`)
   if (unsafe.length > 0) return { verdict: 'unsafe', reasons: [...unsafe, ...tight] }
   return { verdict: tight.length > 0 ? 'tight' : 'safe', reasons: tight }
+}
+
+/** Finds rounds in which the store did not apply exactly one of several concurrent writes. */
+function raceFindings(
+  racers: number,
+  { swaps, creates }: Record<'swaps' | 'creates', RaceRounds | undefined>,
+): Finding[] {
+  return Object.entries({ creates, swaps }).flatMap(([kind, raced]): Finding[] => {
+    if (!raced) return []
+    const { winners, withoutWinner } = raced
+    const what = `${racers} concurrent ${kind} had`
+    const harm = 'this server does not compare and swap atomically, so two processes could lead at the same time'
+    const advice = 'Use another store.'
+    if (winners > 1) return [{ risk: 'unsafe', text: `${what} ${winners} winners: ${harm}. ${advice}` }]
+    if (withoutWinner === 0) return []
+    return [{ risk: 'tight', text: `${what} no winner: candidates that try at the same time hinder each other.` }]
+  })
 }
 
 /** Judges an election that another process leads, without writing anything. */

@@ -23,6 +23,7 @@ import {
 } from './measurements.ts'
 import { checkGuard, type CrashFinding } from './guard-check.ts'
 import { ProbeElection } from './probe-election.ts'
+import { race, type Race, type RaceRounds } from './race.ts'
 import { doctorSettings } from './command.ts'
 
 type DoctorSettings = SettingValues<typeof doctorSettings>
@@ -84,6 +85,8 @@ async function diagnoseStore(
     tell('watch', watchText(watch))
     const findings = await inspect(store, settings)
     if (findings) tell('settings', settingsText(findings))
+    const raced = await raceOn(probe, settings)
+    tell('race', raceText(raced))
     await probe.release()
     tell('calls', 'read, acquire, renew and release are allowed')
     const crash = await checkGuard(store, settings.store ?? '')
@@ -91,9 +94,9 @@ async function diagnoseStore(
     for (const [what, text] of timingsTexts(timings, isKubernetes(store))) tell(what, text)
     const { lost } = probe
     const problems = [...(findings ?? []), ...mistakeIn(crash)]
-    const diagnosis = diagnose({ renew, lost, clock, watching: watch, timings, settings: problems })
+    const diagnosis = diagnose({ renew, lost, clock, watching: watch, timings, race: raced, settings: problems })
     if (settings.json) {
-      const measured = { latency: { renew, read }, lost, clock: clock ?? null, watch }
+      const measured = { latency: { renew, read }, lost, clock: clock ?? null, watch, race: jsonRace(raced) }
       const inspected = {
         ...(findings && { settings: findings }),
         crash: { noticed: crash.isNoticed, text: crash.text },
@@ -105,6 +108,12 @@ async function diagnoseStore(
     // Release even when a step failed. If the release also fails, the lease expires.
     await probe.release().catch(() => {})
   }
+}
+
+/** Candidates across clusters write nothing concurrently: their controllers do, to a store that can be raced itself. */
+async function raceOn(probe: ProbeElection, settings: DoctorSettings): Promise<Race> {
+  if (/^multicluster:/i.test(settings.store ?? '')) return { why: 'run the doctor on the store of the controllers' }
+  return race(probe, () => openChosenStore(settings))
 }
 
 /** It is a mistake to set up a guard that does not work. Without a guard, a crash costs one lease. */
@@ -239,6 +248,29 @@ function jsonRights(rights: DoctorRights): Record<string, boolean> {
 
 function watchText(watch: WatchLatency): string {
   return 'why' in watch ? `does not work: ${watch.why}` : `shows a change after ${exactTime(watch.medianMs)}`
+}
+
+function raceText(raced: Race): string {
+  if ('why' in raced) return `not raced: ${raced.why}`
+  const { racers, swaps, creates } = raced
+  const kinds = { creates, swaps }
+  const texts = Object.entries(kinds).flatMap(([kind, rounds]) =>
+    rounds ? [`${racers} concurrent ${kind}: ${roundsText(rounds)}`] : [],
+  )
+  if (!creates) texts.push('creates not raced, because the election cannot be removed in between')
+  return texts.join('; ')
+}
+
+function roundsText({ rounds, winners, withoutWinner, failed }: RaceRounds): string {
+  if (rounds === 0) return 'disturbed by another process'
+  const failures = failed > 0 ? ` (${pluralize(failed, 'call')} failed)` : ''
+  const won = winners > 1 ? `${winners} winners` : winners === 0 || withoutWinner > 0 ? 'no winner' : 'one winner'
+  return `${won} in ${winners > 1 ? 'a round' : pluralize(rounds, 'round')}${failures}`
+}
+
+/** Omits the creates if there were none. */
+function jsonRace(raced: Race): object {
+  return 'why' in raced ? raced : { ...raced, creates: raced.creates ?? null }
 }
 
 function settingsText(findings: readonly Finding[]): string {

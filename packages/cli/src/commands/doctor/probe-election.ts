@@ -20,6 +20,18 @@ interface PatientOptions {
   readonly forgets: boolean
 }
 
+/** The result of one round of concurrent writes, of which the store may apply one. */
+export interface Heat {
+  /** How many racers got the answer that their write was applied. */
+  readonly winners: number
+  /** How many calls failed, so that their outcome is unknown. */
+  readonly failed: number
+  /** Another process took the election, or the lease expired, so the round proves nothing. */
+  readonly isDisturbed: boolean
+  /** Whether no further round makes sense. */
+  readonly isLast: boolean
+}
+
 /** The doctor's probe election in the store under test. */
 export class ProbeElection {
   readonly election: string
@@ -29,6 +41,8 @@ export class ProbeElection {
   readonly #timeoutMs: number
   readonly #forgets: boolean
   #held: HeldClaim | undefined
+  /** The store that was granted the lease. A file store has a liveness socket for each of its grants. */
+  #heldIn: LeaseStore
   #record: LeaseRecord | undefined
   #renewedAtMs = 0
   #lost = 0
@@ -37,6 +51,7 @@ export class ProbeElection {
 
   constructor(store: LeaseStore, options: PatientOptions) {
     this.store = store
+    this.#heldIn = store
     this.election = options.election
     this.#holder = options.holder
     this.#timings = options.timings
@@ -78,6 +93,7 @@ export class ProbeElection {
       return new CommandError(text, exitCodes.unavailable)
     }
     this.#hold(claim, answer.record)
+    this.#heldIn = this.store
     return undefined
   }
 
@@ -111,19 +127,84 @@ export class ProbeElection {
     if (now().machineMs - this.#renewedAtMs >= this.#timings.renewIntervalMs) await this.renew()
   }
 
-  async release(): Promise<void> {
+  /** Releases the lease and, unless `keep` is set, removes the record. Returns whether the record is gone. */
+  async release({ keep = false } = {}): Promise<boolean> {
     const held = this.#held
-    if (!held) return
+    if (!held) return false
     this.#held = undefined
-    const release = () => callWithTimeout(this.#timeoutMs, (call) => this.store.release(held, call))
+    const store = this.#heldIn
+    const release = () => callWithTimeout(this.#timeoutMs, (call) => store.release(held, call))
     const { answer } = await this.#time('release', release)
-    if (answer.ok && this.#forgets) await this.#forget(answer.record)
+    return answer.ok && this.#forgets && !keep && this.#forget(answer.record)
   }
 
   /** Removes the record. If the store cannot forget, or refuses this user, a released record stays and does no harm. */
-  async #forget({ election, version }: LeaseRecord): Promise<void> {
+  async #forget({ election, version }: LeaseRecord): Promise<boolean> {
     const claim = { election, version, withTerm: true }
-    await callWithTimeout(this.#timeoutMs, async (call) => this.store.forget?.(claim, call)).catch(() => {})
+    const forget = callWithTimeout(this.#timeoutMs, async (call) => this.store.forget?.(claim, call))
+    return forget.then(
+      (answer) => answer?.ok === true,
+      () => false,
+    )
+  }
+
+  /**
+   * Connects these stores and lets them read the election, so that their next writes are sent at the same time. Returns
+   * those that could, and why the others could not.
+   */
+  async prepare(stores: readonly LeaseStore[]): Promise<{ ready: LeaseStore[]; refusal: string }> {
+    const read = async (store: LeaseStore) => {
+      await callWithTimeout(this.#timeoutMs, (call) => store.read(this.election, call))
+      return store
+    }
+    const reads = await Promise.allSettled(stores.map(read))
+    const refusal = reads.find((one) => one.status === 'rejected')
+    return {
+      ready: reads.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
+      refusal: refusal ? commandErrorOf(refusal.reason).message : '',
+    }
+  }
+
+  /** Renews the same version of the lease through all of these stores at once. */
+  async raceRenewals(stores: readonly LeaseStore[]): Promise<Heat> {
+    const held = this.#held
+    if (!held) throw refused('lost the lease of this run')
+    const { answer: heat } = await this.#time('renew', async () => {
+      const renew = (store: LeaseStore) =>
+        callWithTimeout(this.#timeoutMs, (call) => store.renew({ ...held, writeId: randomId() }, call))
+      const counts = countsOf(await Promise.allSettled(stores.map(renew)))
+      const record = await callWithTimeout(this.#timeoutMs, (call) => this.store.read(this.election, call))
+      const hasExpired = now().machineMs - this.#renewedAtMs >= held.leaseDurationMs
+      const isOurs = record?.attempt === held.attempt && !record.released
+      if (isOurs && record.version !== held.version) this.#hold(held, record)
+      return { ...counts, isDisturbed: counts.winners === 0 && (!isOurs || hasExpired), isLast: !isOurs }
+    })
+    return heat
+  }
+
+  /** Acquires the election, which must not exist, through all of these stores at once. */
+  async raceAcquires(stores: readonly LeaseStore[]): Promise<Heat> {
+    const { election } = this
+    const { leaseDurationMs } = this.#timings
+    const { answer: heat } = await this.#time('acquire', async () => {
+      const claims = stores.map((store) => ({
+        store,
+        claim: { election, holder: this.#holder, attempt: randomId(), leaseDurationMs },
+      }))
+      const acquire = ({ store, claim }: (typeof claims)[number]) =>
+        callWithTimeout(this.#timeoutMs, (call) =>
+          store.acquire({ ...claim, afterTerm: 0, metadata: {}, writeId: randomId() }, call),
+        )
+      const counts = countsOf(await Promise.allSettled(claims.map(acquire)))
+      const record = await callWithTimeout(this.#timeoutMs, (call) => this.store.read(election, call))
+      const winner = claims.find(({ claim }) => claim.attempt === record?.attempt)
+      if (record && winner) {
+        this.#hold(winner.claim, record)
+        this.#heldIn = winner.store
+      }
+      return { ...counts, isDisturbed: counts.winners === 0 && record !== undefined && !winner, isLast: !winner }
+    })
+    return heat
   }
 
   /** Releases the lease at once, whatever else is in flight. Every later call on this probe election waits forever. */
@@ -173,6 +254,11 @@ export class ProbeElection {
       throw new CommandError(`The ${verb} call failed. ${message}`, exitCode, { cause: error })
     }
   }
+}
+
+function countsOf(outcomes: readonly PromiseSettledResult<Outcome>[]): Pick<Heat, 'winners' | 'failed'> {
+  const winners = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value.ok)
+  return { winners: winners.length, failed: outcomes.filter(({ status }) => status === 'rejected').length }
 }
 
 function refused(what: string): CommandError {

@@ -11,6 +11,9 @@ import { ask, linesOf, run, serve, temporaryFolder, tenure } from '../../tenure.
 
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
+const racedLine =
+  /^race +16 concurrent creates: one winner in \d rounds?; 16 concurrent swaps: one winner in \d rounds?$/m
+
 describe('tenure doctor', () => {
   test('tenure doctor reports a folder as safe with its measurements, and releases its election', async () => {
     const directory = temporaryFolder()
@@ -21,6 +24,7 @@ describe('tenure doctor', () => {
     expect(out).toMatch(/^store +file:.*: the store judges lease expiry; terms are durable$/m)
     expect(out).toMatch(/^latency +renew median \S+, p99 \S+ \(30 calls\); read median \S+, p99 \S+ \(30 calls\)$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
+    expect(out).toMatch(/^race +16 concurrent swaps: one winner in \d rounds?; creates not raced, because /m)
     expect(out).toMatch(/^timings +lease 10m: renewed every 200\.0s|^timings +lease 10m: renewed every 3\.3m/m)
     expect(out).toMatch(/\n\nSafe: leases of 10m hold with this store, measured from this machine\.\n$/)
     const store = fileStore({ directory })
@@ -38,6 +42,7 @@ describe('tenure doctor', () => {
       verdict: 'safe',
       terms: true,
       latency: { renew: { calls: 5, failed: 0 } },
+      race: { racers: 16, swaps: { winners: 1, withoutWinner: 0, failed: 0 }, creates: null },
     })
     const { rate, uncertainty } = found['clock'] as { rate: number; uncertainty: number }
     expect(Math.abs(rate - 1)).toBeLessThanOrEqual(uncertainty + 0.01)
@@ -91,6 +96,7 @@ describe('tenure doctor', () => {
     const memory = await run(['doctor', '--store', 'memory:', '--calls', '1'])
     expect(memory.out).toMatch(/^store +memory: the store judges/)
     expect(memory.out).toContain('(1 call)')
+    expect(memory.out).toMatch(racedLine)
   })
 
   test.runIf(process.platform === 'linux')(
@@ -107,7 +113,7 @@ describe('tenure doctor', () => {
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
     const examine = () => run(['doctor', '--store', pathToFileURL(directory).href, '--calls', '1'])
-    expect(await examine()).toMatchObject({ code: 0 })
+    expect(await examine()).toMatchObject({ code: 0, out: expect.stringMatching(racedLine) })
     expect(await examine()).toMatchObject({ code: 0 })
     expect(await store.read('tenure-doctor', call)).toBeUndefined()
     const other = { holder: 'a', attempt: 'a.1', leaseDurationMs: 60_000, afterTerm: 0, metadata: {} }
@@ -173,7 +179,9 @@ describe('tenure doctor', () => {
 describe('the diagnosis of the doctor', () => {
   const timings = resolveTimings({ leaseDurationMs: 15_000 })
   const latency = (p99Ms: number, failed = 0) => ({ calls: 30, failed, medianMs: 1, p99Ms, worstMs: p99Ms })
-  const seen = { clock: undefined, watching: { medianMs: 5 }, timings, settings: [] }
+  const rounds = { rounds: 5, winners: 1, withoutWinner: 0, failed: 0 }
+  const race = { racers: 16, swaps: rounds, creates: rounds }
+  const seen = { clock: undefined, watching: { medianMs: 5 }, timings, race, settings: [] }
   const healthy: Measurements = { renew: latency(10), lost: 0, ...seen }
   const clock = (rate: number, uncertainty: number) => ({ rate, uncertainty, aheadMs: 0 })
 
@@ -197,6 +205,25 @@ describe('the diagnosis of the doctor', () => {
     ['a lease was lost', { lost: 1 }, 'unsafe', /expired once before a renewal arrived/],
     ['a clock is 3 % fast', { clock: clock(1.03, 0.01) }, 'unsafe', /off by 3\.0 %/],
     ['a clock may be 3 % slow', { clock: clock(0.97, 0.03) }, 'safe', undefined],
+    ['the store was not raced', { race: { why: 'it has one connection' } }, 'safe', undefined],
+    [
+      'three of 16 creates won',
+      { race: { ...race, creates: { ...rounds, winners: 3 } } },
+      'unsafe',
+      /^16 concurrent creates had 3 winners: this server does not compare and swap atomically, so two processes could lead/,
+    ],
+    [
+      'two of 16 swaps won',
+      { race: { ...race, swaps: { ...rounds, winners: 2 } } },
+      'unsafe',
+      /^16 concurrent swaps had 2 winners/,
+    ],
+    [
+      'no swap won in one round',
+      { race: { ...race, swaps: { ...rounds, withoutWinner: 1 } } },
+      'tight',
+      /^16 concurrent swaps had no winner: candidates/,
+    ],
     ['a setting is unsafe', { settings: [{ risk: 'unsafe', text: 'fsync is off.' }] }, 'unsafe', /^fsync is off\.$/],
     ['a setting is risky', { settings: [{ risk: 'tight', text: 'A pooler.' }] }, 'tight', /^A pooler\.$/],
     ['there is no watch', { watching: { why: 'it is forbidden' } }, 'tight', /wait for the next poll: it is forbidden/],

@@ -2,8 +2,9 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { open, rename, rm, unlink, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errnoOf } from '@tenure/internal/errno'
-import { filesystemType, makeDirectory, refusalOf } from '@tenure/internal/filesystem'
+import { makeDirectory } from '@tenure/internal/filesystem'
 import { isTenureError, TenureError } from '../../common/errors.ts'
+import { findOnLocalFilesystem } from '../../store-kit/local-filesystem.ts'
 import { adviceForRights, checkDirectory, checkOpened, notAFile, checkOwner, type Access } from './access.ts'
 
 /**
@@ -15,23 +16,13 @@ export async function prepareDirectory(
   allowNetworkFilesystem: boolean,
   access: Access,
 ): Promise<void> {
-  if (!(await findDirectory(directory, allowNetworkFilesystem))) {
+  if (!(await findOnLocalFilesystem(directory, allowNetworkFilesystem))) {
     await makeDirectory(directory, access.directoryMode, syncName)
-    await findDirectory(directory, allowNetworkFilesystem)
+    await findOnLocalFilesystem(directory, allowNetworkFilesystem)
   }
   checkDirectory(directory, access)
   // A process that was killed or is slow may have created the directory without syncing it yet.
   await syncName(directory)
-}
-
-/** Whether the directory exists. Refuses an unsupported file system, as {@link prepareDirectory} does. */
-export async function findDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<boolean> {
-  const type = await filesystemType(directory)
-  if (type === undefined) return false
-  const refusal = allowNetworkFilesystem ? undefined : refusalOf(directory, type)
-  if (refusal === undefined) return true
-  const { text, advice } = refusal
-  throw new TenureError('UNSUPPORTED_FILESYSTEM', text, { option: 'allowNetworkFilesystem', advice })
 }
 
 /** Makes the directory survive a power failure. Losing it would lose the terms granted there. */

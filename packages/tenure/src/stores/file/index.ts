@@ -25,7 +25,7 @@ import { checkOptions, type OptionNames } from '../../common/check-options.ts'
 import { ownClockDomain, remainingMs, sameKernel, type ClockReading } from './clock-domain.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import type { StoredLease } from './file-format.ts'
-import { asStoreError, findDirectory, prepareDirectory } from './filesystem.ts'
+import { asStoreError, prepareDirectory } from './filesystem.ts'
 import { preloadLock, withKernelLock } from './kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './lease-files.ts'
 import { LivenessSockets, type OpenLivenessSocket } from './own-liveness-sockets.ts'
@@ -33,6 +33,7 @@ import { LeaseFileWatch } from './lease-file-watch.ts'
 import { reach, removeSocket } from './liveness-socket.ts'
 import { buildStore, type StoreBackend } from '../../store-kit/locking-store.ts'
 import { keysOn, listPage, type Page } from '../../store-kit/list.ts'
+import { findOnLocalFilesystem } from '../../store-kit/local-filesystem.ts'
 import { granted, type Current, type RecordDraft, type Verdict } from '../../store-kit/rules.ts'
 
 export type { LeaseStore } from '../../engine/lease-store.ts'
@@ -305,7 +306,7 @@ class FileBackend implements StoreBackend {
   #look<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T | undefined> {
     return this.#bounded(signal, async () => {
       if (this.#prepared) await this.#prepare()
-      else this.#isThere ||= await findDirectory(this.#files.directory, this.#allowNetworkFilesystem)
+      else this.#isThere ||= await findOnLocalFilesystem(this.#files.directory, this.#allowNetworkFilesystem)
       signal.throwIfAborted()
       return this.#prepared || this.#isThere ? action() : undefined
     })

@@ -93,7 +93,7 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   {
     name: 'a grant is shown before its term is recorded',
     file: 'store-kit/two-object-store.ts',
-    find: 'if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)',
+    find: 'if (!record || isRecorded(record, kept)) return foundOf(record, kept)',
     replace: 'if (record || !record) return foundOf(record, kept)',
     caughtBy: 'a grant is not shown before its term is recorded',
   },
