@@ -28,6 +28,8 @@ import { dynamodbStore } from 'tenure/stores/dynamodb'
 import { fileStore } from 'tenure/stores/file'
 import { gcsStore } from 'tenure/stores/gcs'
 import { natsStore } from 'tenure/stores/nats'
+import { azureBlobStore } from 'tenure/stores/azure-blob'
+import { consulStore } from 'tenure/stores/consul'
 import { etcdStore } from 'tenure/stores/etcd'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
@@ -406,6 +408,11 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/redis: NodeRedisStoreClient.evalSha': 'of the package "redis"',
   'tenure/stores/nats: NatsKv.delete': 'of the package "@nats-io/kv"',
   'tenure/stores/nats: NatsKv.watch': 'of the package "@nats-io/kv"',
+  'tenure/stores/azure-blob: AzureBlob.delete': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureBlob.download': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureBlob.upload': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureContainer.getProperties': 'of the Azure SDK',
+  'tenure/stores/azure-blob: AzureContainer.listBlobsByHierarchy': 'of the Azure SDK',
   'tenure/stores/dynamodb: AwsClient.send': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.deleteItem': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.describeTable': 'of the AWS SDK',

@@ -221,7 +221,7 @@ function refuse(url: string, rule: string): never {
  * encrypted.
  */
 function adviseOnTls(url: string, environment: Environment): void {
-  const scheme = /^(redis|etcd|nats):/i.exec(url)?.[1]?.toLowerCase()
+  const scheme = /^(redis|etcd|consul|nats):/i.exec(url)?.[1]?.toLowerCase()
   const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
   if (scheme === undefined || set.length === 0) return
   const text = `${set.join(', ')} is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`

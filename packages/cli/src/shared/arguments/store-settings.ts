@@ -29,7 +29,7 @@ export const candidateStoreSettings = {
   store: setting(
     {
       placeholder: 'url',
-      help: 'file:///dir, kubernetes://namespace, multicluster://namespace, etcd://host:2379, mysql://host/database, postgres://host/database, redis://host:6379, nats://host:4222/bucket, dynamodb://table, s3://bucket, azblob://account/container, gs://bucket, sqlite:///file.db, or https://host for a service',
+      help: 'file:///dir, kubernetes://namespace, multicluster://namespace, etcd://host:2379, consul://host:8500, mysql://host/database, postgres://host/database, redis://host:6379, nats://host:4222/bucket, dynamodb://table, s3://bucket, azblob://account/container, gs://bucket, sqlite:///file.db, or https://host for a service',
       alias: 'url',
     },
     urlOf,
