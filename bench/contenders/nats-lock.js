@@ -17,7 +17,7 @@ export async function takePart({ url, election, identity, leaseDurationMs, tell 
       revision = await kv.create(election, identity).catch(() => 0)
       if (revision === 0) await sleep(retryMs)
     }
-    const timer = setInterval(async () => {
+    const renew = async () => {
       try {
         revision = await kv.update(election, identity, revision)
         tell('renewed')
@@ -25,7 +25,8 @@ export async function takePart({ url, election, identity, leaseDurationMs, tell 
         clearInterval(timer)
         tell('lost')
       }
-    }, leaseDurationMs / 3)
+    }
+    const timer = setInterval(() => void renew(), leaseDurationMs / 3)
     return async () => {
       clearInterval(timer)
       await kv.delete(election, { previousSeq: revision }).catch(() => undefined)
