@@ -34,6 +34,7 @@ const schemes = [
   's3',
   'azblob',
   'gs',
+  'sqlite',
   'http',
   'https',
 ]
