@@ -47,7 +47,7 @@ export function isUsableAfter(error: unknown): boolean {
   return number !== undefined && !unusable.has(number) && Reflect.get(error as Error, 'fatal') !== true
 }
 
-interface KnownFailure {
+interface MysqlFailure {
   readonly code: ErrorCode
   readonly retryable: boolean
   readonly text: (table: string) => string
@@ -63,7 +63,7 @@ export const schemaAdvice = {
 
 const readOnly = 'This server is read-only: it is a replica, or read_only is on. Connect to the primary'
 
-const known: Readonly<Record<number, KnownFailure>> = {
+const known: Readonly<Record<number, MysqlFailure>> = {
   1021: unavailable("The server's disk is full"),
   1040: unavailable('The server has reached its connection limit (max_connections)'),
   1044: unauthorized('The user may not use this database'),
@@ -99,11 +99,11 @@ const known: Readonly<Record<number, KnownFailure>> = {
   1969: { code: 'TIMEOUT', retryable: true, text: () => 'The server canceled the statement (max_statement_time)' },
 }
 
-function unavailable(text: string): KnownFailure {
+function unavailable(text: string): MysqlFailure {
   return { code: 'BACKEND_UNAVAILABLE', retryable: true, text: () => text }
 }
 
-function unauthorized(text: string | ((table: string) => string)): KnownFailure {
+function unauthorized(text: string | ((table: string) => string)): MysqlFailure {
   return { code: 'UNAUTHORIZED', retryable: false, text: typeof text === 'string' ? () => text : text }
 }
 

@@ -79,7 +79,7 @@ export function findingsOf(bucket: string, settings: BucketSettings): Finding[] 
   }
   if (maxBytes > 0) {
     say(
-      `The bucket "${bucket}" refuses writes once it has ${maxBytes} bytes (max_bytes). Leave room for all elections.`,
+      `The bucket "${bucket}" refuses writes once its values take ${maxBytes} bytes (max_bytes). Leave room for all elections.`,
     )
   }
   return findings

@@ -64,7 +64,7 @@ export function needsNewConnection(error: unknown): boolean {
   return result !== undefined && result !== codes.SQLITE_ERROR
 }
 
-interface KnownFailure {
+interface SqliteFailure {
   readonly code: ErrorCode
   readonly retryable: boolean
   readonly text: string
@@ -72,7 +72,7 @@ interface KnownFailure {
 
 const rights =
   'Allow this user to write the file, the files next to it with the endings "-wal" and "-shm", and the directory'
-const damaged: KnownFailure = {
+const damaged: SqliteFailure = {
   code: 'RECORD_INVALID',
   retryable: false,
   text: 'It is damaged, or not a SQLite database. Stop all processes that use it, then restore or remove it together with the files next to it with the endings "-wal" and "-shm"',
@@ -80,7 +80,7 @@ const damaged: KnownFailure = {
 
 const unopened = unavailable(`It cannot be opened. Its directory must exist. ${rights}`)
 
-const known: Readonly<Record<number, KnownFailure>> = {
+const known: Readonly<Record<number, SqliteFailure>> = {
   [codes.SQLITE_PERM]: unavailable(`The system denied access. ${rights}`),
   [codes.SQLITE_READONLY]: unavailable(`It is read-only for this process. ${rights}`),
   [codes.SQLITE_IOERR]: unavailable('The disk reported an error, or is full'),
@@ -91,29 +91,29 @@ const known: Readonly<Record<number, KnownFailure>> = {
   [codes.SQLITE_NOTADB]: damaged,
 }
 
-function unavailable(text: string): KnownFailure {
+function unavailable(text: string): SqliteFailure {
   return { code: 'BACKEND_UNAVAILABLE', retryable: true, text }
 }
 
-const foreign = (table: string): KnownFailure => ({
+const foreign = (table: string): SqliteFailure => ({
   code: 'RECORD_INVALID',
   retryable: false,
   text: `Its table "${table}", or the one with the highest terms, was not created by Tenure. Set the option "table" to another name (in a URL: ?table=NAME)`,
 })
 
-const missing = (table: string): KnownFailure => ({
+const missing = (table: string): SqliteFailure => ({
   code: 'NOT_FOUND',
   retryable: true,
   text: `Its table "${table}", or the one with the highest terms, does not exist. sqliteSchema() returns the statements that create them`,
 })
 
-const rejected: KnownFailure = {
+const rejected: SqliteFailure = {
   code: 'UNAUTHORIZED',
   retryable: false,
   text: 'The libSQL server rejected the token. Pass a valid "authToken" to the client',
 }
 
-const closed: KnownFailure = { code: 'STOPPED', retryable: false, text: 'The client is closed' }
+const closed: SqliteFailure = { code: 'STOPPED', retryable: false, text: 'The client is closed' }
 
 /** Converts an error from the client to a library error that says what to do. `place` names the database. */
 export function failureOf(error: unknown, place: string, table: string): Error {
@@ -124,7 +124,7 @@ export function failureOf(error: unknown, place: string, table: string): Error {
   return new TenureError(code, message, { retryable, cause: error })
 }
 
-function knownFailure(error: unknown, own: string, table: string): KnownFailure {
+function knownFailure(error: unknown, own: string, table: string): SqliteFailure {
   if (isMissingTable(error)) return missing(table)
   if (/no such column|has no column|no column named|may not be modified|does not match any PRIMARY KEY/.test(own)) {
     return foreign(table)
