@@ -64,7 +64,7 @@ export const schemaAdvice = {
 
 const readOnly = 'This server is read-only: it is a replica, or read_only is on. Connect to the primary'
 
-const cannotWrite = "The server cannot write a file. Its disk may be full"
+const cannotWrite = 'The server cannot write a file. Its disk may be full'
 
 const known: Readonly<Record<number, MysqlFailure>> = {
   1: unavailable(cannotWrite),
