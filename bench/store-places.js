@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import { Redis } from 'ioredis'
+import { createConnection } from 'mysql2/promise'
 import pg from 'pg'
 import { guardedName } from './handover-picture.js'
 
@@ -24,12 +25,13 @@ import { guardedName } from './handover-picture.js'
  * @property {true} [noticesCrashes] whether the next leader need not wait until the lease of a crashed process expires
  *
  * @typedef {object} Place
- * @property {'consul' | 'etcd' | 'postgres' | 'redis' | 'nats'} server the file in test/servers that starts it, and the name of its export
+ * @property {'consul' | 'etcd' | 'mariadb' | 'postgres' | 'redis' | 'nats'} server the file in test/servers that starts it, and the name of its export
  * @property {string} name
  * @property {(port: number) => string} url
  * @property {(url: string) => Promise<unknown>} [prepare] runs once, after the server has started
  * @property {(url: string) => Promise<Bare>} openBare
  * @property {readonly Contender[]} contenders
+ * @property {true} [polls] whether standbys ask from time to time, because the server does not notify them
  * @property {number} [requestsPerLease] the goal for an idle standby. Default: 1. A long poll ends with each renewal
  */
 
@@ -75,6 +77,25 @@ export const places = [
         program: 'advisory-lock',
         fresh: 'started',
         name: `advisory lock, pg ${versionOf('pg')}`,
+        noticesCrashes: true,
+      },
+    ],
+  },
+  {
+    server: 'mariadb',
+    name: 'MariaDB',
+    url: (port) => `mysql://root@127.0.0.1:${port}/tenure`,
+    openBare: openMariadb,
+    polls: true,
+    // Once per retry interval, which is 2/15 of the lease, give or take half of it.
+    requestsPerLease: 9,
+    contenders: [
+      tenure,
+      guarded,
+      {
+        program: 'get-lock',
+        fresh: 'started',
+        name: `GET_LOCK, mysql2 ${versionOf('mysql2')}`,
         noticesCrashes: true,
       },
     ],
@@ -187,6 +208,24 @@ async function openPostgres(url) {
       version = rows[0].version
     },
     write: (value) => client.query('update bare set value = $1 where name = $2', [value, 'written']),
+    close: () => client.end(),
+  }
+}
+
+/** @type {Place['openBare']} */
+async function openMariadb(url) {
+  const client = await createConnection({ uri: url })
+  await client.query('create table bare (name varchar(20) primary key, value text, version bigint) engine = InnoDB')
+  await client.query(`insert into bare values ('swapped', '', 0), ('written', '', 0)`)
+  const swap = 'update bare set value = ?, version = version + 1 where name = ? and version = ?'
+  let version = 0
+  return {
+    async swap(value) {
+      const [result] = await client.execute(swap, [value, 'swapped', version])
+      mustSwap('affectedRows' in result && result.affectedRows === 1)
+      version += 1
+    },
+    write: (value) => client.execute('update bare set value = ? where name = ?', [value, 'written']),
     close: () => client.end(),
   }
 }

@@ -28,13 +28,13 @@ describeWithPrograms([programs.etcd], 'the benchmark of replicas', () => {
 })
 
 describeWithPrograms(
-  [programs.consul, programs.etcd, programs.postgres, programs.redis],
+  [programs.consul, programs.etcd, programs.mariadb, programs.nats, programs.postgres, programs.redis],
   'the benchmark of the stores',
   () => {
     test('npm run bench:stores runs and writes each figure with its goal', { timeout: 300_000 }, async () => {
-      const { tables } = await check('stores.js', 45)
+      const { tables } = await check('stores.js', 54)
       const { rows } = tables[0]
-      for (const server of ['etcd', 'Consul', 'PostgreSQL', 'Redis', 'NATS']) {
+      for (const server of ['etcd', 'Consul', 'PostgreSQL', 'MariaDB', 'Redis', 'NATS']) {
         const contenders = rows.filter((row: { server: string }) => row.server === server)
         expect(contenders.slice(0, 2).map(({ contender }: { contender: string }) => contender)).toEqual([
           'Tenure',

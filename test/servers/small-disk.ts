@@ -6,14 +6,14 @@ import { onTestFinished } from 'vitest'
 
 /** Whether this user can mount file systems. */
 export const mayMount = (() => {
-  const directory = process.platform === 'linux' ? mountSmall() : undefined
+  const directory = process.platform === 'linux' ? mountSmall(2) : undefined
   if (directory !== undefined) unmount(directory)
   return directory !== undefined
 })()
 
-/** Mounts a file system of two megabytes that can be filled. It is unmounted after the test. */
-export function smallDisk(): { directory: string; fill(): void; free(): void } {
-  const directory = mountSmall()
+/** Mounts a file system that can be filled. It is unmounted after the test. */
+export function smallDisk({ megabytes = 2 } = {}): { directory: string; fill(): void; free(): void } {
+  const directory = mountSmall(megabytes)
   if (directory === undefined) throw new Error('file systems cannot be mounted here')
   onTestFinished(() => unmount(directory))
   const filler = join(directory, 'filler')
@@ -31,10 +31,10 @@ export function smallDisk(): { directory: string; fill(): void; free(): void } {
   }
 }
 
-function mountSmall(): string | undefined {
+function mountSmall(megabytes: number): string | undefined {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-full-'))
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', directory], { stdio: 'ignore' })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', directory], { stdio: 'ignore' })
   } catch {
     rmSync(directory, { recursive: true })
     return undefined

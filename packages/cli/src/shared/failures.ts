@@ -88,13 +88,18 @@ function wrongOption(error: TenureError): string {
 }
 
 /** Replaces the library's advice for programmers with advice for users, depending on the option. */
-const ourAdvice: Readonly<Record<string, (rule: string) => string>> = {
+const ourAdvice: Readonly<Record<string, (rule: string, advice: string) => string>> = {
   path: () => 'Set KUBECONFIG to the path of a kubeconfig.',
   context: (rule) => `Choose with "kubectl config use-context" ${rule}.`,
   client: () => 'Use a kubeconfig with a token or a client certificate instead.',
-  createTable: (rule) =>
-    `https://github.com/tenure-js/tenure/blob/main/docs/stores/postgres.md shows how an administrator gets the ${rule}`,
+  createTable: (rule, advice) =>
+    `https://github.com/tenure-js/tenure/blob/main/docs/stores/${storeOf(advice)}.md shows how an administrator gets the ${rule}`,
   identity: () => 'Set --identity to the node that the token or the certificate names.',
+}
+
+/** The store whose function the library's advice names, such as `mysql` for `mysqlSchema()`. This is also its page. */
+function storeOf(advice: string): string {
+  return /^[a-z]+(?=Schema\()/.exec(advice)?.[0] ?? 'README'
 }
 
 /** The flags that correspond to variables that the library reads. */
@@ -108,8 +113,9 @@ const fileFlags: Readonly<Record<string, string>> = {
 function withUserAdvice({ message, option = '', value, rule = '', advice }: TenureError): string {
   const flag = fileFlags[option]
   if (flag !== undefined) return `${flag} ${value} ${rule}.`
-  const ours = ourAdvice[option]?.(rule)
-  return advice === undefined || ours === undefined ? message : message.replace(advice, () => ours)
+  if (advice === undefined) return message
+  const ours = ourAdvice[option]?.(rule, advice)
+  return ours === undefined ? message : message.replace(advice, () => ours)
 }
 
 function withAdvice(message: string, further: string | undefined): string {

@@ -113,6 +113,12 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
       const noSchema = await run([name, '--store', `${server().url}?table=nowhere.leases`, ...rest])
       expect(noSchema).toMatchObject({ code: 69, error: expect.stringContaining('schema of "nowhere.leases"') })
     }
+    const pool = new Pool({ connectionString: server().url })
+    onTestFinished(() => pool.end())
+    await pool.query('create role poor login')
+    const poor = await run(['run', 'nightly', '--store', server().url.replace('postgres@', 'poor@'), '--', 'true'])
+    const page = /docs\/stores\/postgres\.md shows how an administrator gets the statements that create it/
+    expect(poor).toMatchObject({ code: 69, error: expect.stringMatching(page) })
     const slip = await run(['leader', 'nightly', '--store', `${server().url}?tabel=leases`])
     const meant = '--store has a parameter "tabel", which is not supported. Did you mean "table"?'
     expect(slip).toMatchObject({ code: 2, error: expect.stringContaining(meant) })

@@ -80,6 +80,16 @@ test('the NATS store names both of its packages when either is missing', async (
   expect(await openIn(place)).toEqual({ expiry: 'observed' })
 })
 
+test.each(['mysql', 'mariadb'])('opening a %s: URL reports that mysql2 is missing, and loads it', async (scheme) => {
+  const place = install(`${scheme}://nobody@127.0.0.1:1/none`)
+  expect(await openIn(place)).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `This store needs the package "mysql2": npm install mysql2 ${where}`,
+  })
+  symlinkSync(join(own, '../../node_modules/mysql2'), join(place.project, 'node_modules/mysql2'))
+  expect(await openIn(place)).toEqual({ expiry: 'observed' })
+})
+
 test.each([
   ['dynamodb://leases', '@aws-sdk/client-dynamodb'],
   ['s3://leases', '@aws-sdk/client-s3'],

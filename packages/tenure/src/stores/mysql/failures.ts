@@ -10,7 +10,8 @@ export function errorNumber(error: unknown): number | undefined {
     const meta: unknown = Reflect.get(each, 'meta')
     const wrapped: unknown = typeof meta === 'object' && meta !== null ? Reflect.get(meta, 'code') : undefined
     const number = Number(Reflect.get(each, 'errno') ?? wrapped)
-    if (number >= 1_000) return number
+    // Smaller numbers are those of the server's files if the error has a state, and of the client's sockets otherwise.
+    if (number >= 1_000 || (number > 0 && typeof Reflect.get(each, 'sqlState') === 'string')) return number
   }
   return undefined
 }
@@ -63,7 +64,12 @@ export const schemaAdvice = {
 
 const readOnly = 'This server is read-only: it is a replica, or read_only is on. Connect to the primary'
 
+const cannotWrite = 'The server cannot write a file. Its disk may be full'
+
 const known: Readonly<Record<number, MysqlFailure>> = {
+  1: unavailable(cannotWrite),
+  3: unavailable(cannotWrite),
+  20: unavailable(cannotWrite),
   1021: unavailable("The server's disk is full"),
   1040: unavailable('The server has reached its connection limit (max_connections)'),
   1044: unauthorized('The user may not use this database'),

@@ -1,6 +1,7 @@
+import { isIP } from 'node:net'
 import { environmentFile, environmentTls, type Environment } from '../../clients/http/environment.ts'
 import { provide, provideTls, type Provided } from '../../clients/http/provided.ts'
-import { isTenureError, TenureError } from '../../common/errors.ts'
+import { invalidOption, isTenureError, TenureError } from '../../common/errors.ts'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
 import { loadDriver } from '../../store-kit/load-package.ts'
 import { failureOf } from './failures.ts'
@@ -19,6 +20,9 @@ interface MysqlDriver {
 
 /** Limits a connection attempt that no call waits for anymore. Calls end by their own deadlines. */
 const connectTimeout = 10_000
+
+const nameRule =
+  'it needs a host name in the URL, because the package mysql2 cannot compare a certificate with an IP address. It is the default with a CA file. Use a name that is in the certificate, or ?ssl-mode=VERIFY_CA'
 
 const modes = ['DISABLED', 'REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const
 
@@ -42,6 +46,8 @@ export async function openMysql(url: string, environment: Environment): Promise<
   const address = addressOf(url, environment)
   if (!address) return undefined
   const { host, port, user, database, table, mode } = address
+  // For an IP address, mysql2 looks for "localhost" in the certificate.
+  if (mode === 'VERIFY_IDENTITY' && isIP(host) !== 0) throw invalidOption('ssl-mode', mode, nameRule)
   const { createConnection } = (await loadDriver('mysql2')) as MysqlDriver
   const open = async () => {
     // Read again for each connection, because passwords and certificates are rotated.

@@ -17,6 +17,7 @@ import { storeConformance } from '../../../../testing/src/conformance/index.ts'
 import { held } from '../../../../testing/src/conformance/scene.ts'
 import type { LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
 import * as stores from '../../../src/stores/mysql/index.ts'
+import * as addresses from '../../../src/stores/mysql/open.ts'
 import { mysqlMutations } from './mutants.ts'
 import { call, claimOf, connectTo, granted, late, short, waitingForLocks } from './scene.ts'
 
@@ -27,6 +28,8 @@ interface Library {
   readonly port: number
   readonly table: string
   open(options?: Partial<stores.MysqlStoreOptions>): LeaseStore
+  /** Opens the store that a URL names. */
+  readonly openMysql: typeof addresses.openMysql
 }
 
 /** A client whose server seems to be a MySQL, which cannot show open transactions. */
@@ -248,6 +251,11 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     })
   },
 
+  async 'a server at an IP address is refused with VERIFY_IDENTITY'({ openMysql, url }) {
+    const [opened] = await Promise.allSettled([openMysql(`${url}?ssl-mode=VERIFY_IDENTITY`, {})])
+    ok(opened.status === 'rejected' && opened.reason instanceof TypeError)
+  },
+
   async 'a renewal does not wait behind one that hangs'({ open, url, port }) {
     const proxy = await startProxy(port)
     try {
@@ -288,7 +296,7 @@ describeWith(mariadb, 'mutants of mysqlStore', (server) => {
   })
   afterAll(() => pool.end())
 
-  const libraryOf = ({ mysqlStore }: typeof stores): Library => {
+  const libraryOf = ({ mysqlStore, openMysql }: typeof stores & typeof addresses): Library => {
     const table = `leases_${++tables}`
     return {
       pool,
@@ -296,14 +304,17 @@ describeWith(mariadb, 'mutants of mysqlStore', (server) => {
       port: server().port,
       table,
       open: (options = {}) => mysqlStore({ client: pool, table, ...options }),
+      openMysql,
     }
   }
 
   test.for(mysqlMutations)('the checks catch the mutant: $name', async (mutation) => {
-    const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/mysql/index.ts' })
+    const modules = { stores: 'stores/mysql/index.ts', addresses: 'stores/mysql/open.ts' }
+    const mutant = await loadMutant<{ stores: typeof stores; addresses: typeof addresses }>(mutation, modules)
+    const mutated = { ...mutant.stores, ...mutant.addresses }
     const outcomes: boolean[] = []
     // One after the other, because some checks change the server or count the transactions that wait.
-    for (const library of [stores, mutant.stores].map(libraryOf)) {
+    for (const library of [{ ...stores, ...addresses }, mutated].map(libraryOf)) {
       outcomes.push(await passes(find(mutation.caughtBy, library)))
     }
     expect(outcomes).toEqual([true, false])

@@ -177,4 +177,11 @@ export const mysqlMutations: readonly MysqlMutation[] = [
     replace: 'return number === undefined || ',
     caughtBy: 'a renewal does not wait behind one that hangs',
   },
+  {
+    name: 'a certificate for localhost is accepted at every IP address',
+    file: 'stores/mysql/open.ts',
+    find: "mode === 'VERIFY_IDENTITY' && isIP(host) !== 0",
+    replace: "mode === 'VERIFY_IDENTITY' && isIP(host) === 1",
+    caughtBy: 'a server at an IP address is refused with VERIFY_IDENTITY',
+  },
 ]

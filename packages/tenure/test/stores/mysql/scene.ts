@@ -1,4 +1,4 @@
-import { createConnection, type Connection, type Pool } from 'mysql2/promise'
+import { createConnection, type Connection, type Pool, type RowDataPacket } from 'mysql2/promise'
 import { expect } from 'vitest'
 import type { AcquireClaim, LeaseRecord, Outcome } from '../../../src/engine/lease-store.ts'
 
@@ -24,14 +24,12 @@ export async function connectTo(uri: string): Promise<Connection> {
   return connection
 }
 
-/**
- * Resolves once this many transactions wait for a lock. The server shows a copy of its state that it renews only after
- * nobody has read it for 100 ms.
- */
+/** Resolves once this many transactions wait for a lock on a row. */
 export async function waitingForLocks(pool: Pool, count: number): Promise<void> {
+  // Unlike the tables with transactions and locks, this is the state of now, not a copy that may be 100 ms old.
   const waiting = async () => {
-    const [rows] = await pool.query(`select 1 from information_schema.innodb_trx where trx_state = 'LOCK WAIT'`)
-    return (rows as unknown[]).length
+    const [rows] = await pool.query<RowDataPacket[]>(`show global status like 'innodb_row_lock_current_waits'`)
+    return Number(rows[0]?.['Value'])
   }
-  await expect.poll(waiting, { interval: 120, timeout: 5_000 }).toBe(count)
+  await expect.poll(waiting, { interval: 20, timeout: 5_000 }).toBe(count)
 }

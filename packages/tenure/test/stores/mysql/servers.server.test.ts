@@ -230,7 +230,7 @@ describeWith(mariadb, 'mysqlStore on misconfigured or failing servers', (server)
     expect(await open({ table: 'loose' }).read(claim.election, call)).toEqual({ ...renewed, checkpoint })
   })
 
-  test('the store reports a full table, and recovers when there is space again', async () => {
+  test('the store reports that a user has reached its connection limit, and recovers when one is closed', async () => {
     await admin.query('create user crowded with max_user_connections 1')
     await admin.query('grant all on tenure.* to crowded')
     const one = poolAs('crowded')
