@@ -45,7 +45,7 @@ export class OwnPool implements MysqlPool {
 
   async getConnection(): Promise<LentConnection> {
     for (;;) {
-      if (this.#isClosed) throw new TenureError('STOPPED', 'The store is closed.')
+      if (this.#isClosed) throw isClosed()
       const [idle] = this.#idle
       if (idle) {
         this.#idle.delete(idle)
@@ -74,6 +74,10 @@ export class OwnPool implements MysqlPool {
     }
     this.#all.add(connection)
     const drop = () => this.#drop(connection)
+    if (this.#isClosed) {
+      drop()
+      throw isClosed()
+    }
     // Without a listener, losing an idle connection would end the process.
     connection.on('error', drop)
     connection.on('end', drop)
@@ -88,13 +92,14 @@ export class OwnPool implements MysqlPool {
   }
 
   #lend(connection: DriverConnection): LentConnection {
-    keepAlive(connection, true)
+    // The process waits for a call, but not for an idle connection.
+    callStream(connection, 'ref')
     const executor = connection.promise()
     return {
       execute: (sql, values) => executor.execute(sql, values),
       release: () => {
         if (!this.#all.has(connection)) return
-        keepAlive(connection, false)
+        callStream(connection, 'unref')
         this.#idle.add(connection)
         this.#waiting.shift()?.()
       },
@@ -107,13 +112,20 @@ export class OwnPool implements MysqlPool {
     this.#idle.delete(connection)
     this.#count -= 1
     connection.destroy()
+    // The driver only ends its own direction. A server that is gone would never end the other one, and the socket would
+    // keep the process alive.
+    callStream(connection, 'destroy')
     this.#waiting.shift()?.()
   }
 }
 
-/** Sets whether the process waits for this connection. */
-function keepAlive(connection: DriverConnection, isKept: boolean): void {
+function isClosed(): TenureError {
+  return new TenureError('STOPPED', 'The store is closed.')
+}
+
+/** Calls a method of the connection's socket, which the driver does not declare. */
+function callStream(connection: DriverConnection, name: 'ref' | 'unref' | 'destroy'): void {
   const stream: unknown = Reflect.get(connection, 'stream')
-  const method: unknown = typeof stream === 'object' && stream !== null && Reflect.get(stream, isKept ? 'ref' : 'unref')
+  const method: unknown = typeof stream === 'object' && stream !== null && Reflect.get(stream, name)
   if (typeof method === 'function') method.call(stream)
 }
