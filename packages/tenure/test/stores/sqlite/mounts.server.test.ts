@@ -98,7 +98,7 @@ function separateProcess(runtime: () => string): void {
   })
 }
 
-describeWithRight(noMount ?? noOtherUsers, 'a full or read-only disk, in a process of its own', () => {
+describeWithRight(noMount ?? noOtherUsers, 'a full or read-only disk, in a separate process', () => {
   describe('in the Node.js of the tests', () => separateProcess(() => process.execPath))
   describeWithPrograms([programs.node24], 'with the SQLite of Node.js 24', () =>
     separateProcess(() => pathOf(programs.node24)),
