@@ -41,9 +41,18 @@ export class OpenBuckets {
   /** Runs one action. `ending` aborts when its call has ended. */
   async use<T>(ending: AbortSignal, action: (bucket: OpenBucket) => Promise<T>): Promise<T> {
     const shared = (this.#current ??= this.#connect())
+    let isPending = true
+    const end = () => {
+      if (!isPending) return
+      isPending = false
+      shared.calls--
+      settle(shared)
+    }
     const abandon = () => {
       // Only the caller can replace the caller's own connection.
       if (!shared.bucket || shared.bucket.connection) this.#retire(shared)
+      // The client may wait for an answer forever. That must not keep the connection open.
+      end()
     }
     shared.calls++
     ending.addEventListener('abort', abandon, { once: true })
@@ -51,8 +60,7 @@ export class OpenBuckets {
       return await action(await shared.opened)
     } finally {
       ending.removeEventListener('abort', abandon)
-      shared.calls--
-      settle(shared)
+      end()
     }
   }
 

@@ -250,6 +250,16 @@ describeWith(nats, 'natsStore on connections that fail', (server) => {
     expect(proxy.opened).toBe(before + 1)
   })
 
+  test('a half-open connection is closed when its last call ends, so that it does not keep the process alive', async () => {
+    const { proxy, store } = await scene()
+    const record = granted(await store.acquire(claimOf(), callOf()))
+    expect(proxy.open).toBe(1)
+    proxy.freezeExisting()
+    expect(await failureOf(store.renew(held(record), callOf(500)))).toMatchObject({ code: 'TIMEOUT' })
+    // The client itself waits for an answer for 5 s, and for some answers forever.
+    await expect.poll(() => proxy.open, { timeout: 3_000 }).toBe(0)
+  })
+
   test('acquire finds its own grant after its answer was lost', async () => {
     const { proxy, store } = await scene()
     await store.read('warm-up', callOf())
