@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
 import { root } from './documents.ts'
-import { pathOf } from './servers/find-program.ts'
+import { pathOf, type Program } from './servers/find-program.ts'
 import { programs } from './servers/programs.ts'
 import { describeWithPrograms } from './servers/suite.ts'
 
@@ -38,16 +38,31 @@ export const work = async ({ term, signal }: Leadership): Promise<number> => {
 void lead({ store: memoryStore(), election: 'jobs' }, work)
 `
 
+/** Uses the client that only newer versions of Node.js have. */
+const ofNodeSqlite = `
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { sqliteStore } from 'tenure/stores/sqlite'
+
+export const store = sqliteStore({ client: new DatabaseSync('leases.db') })
+// @ts-expect-error A statement is not a client. Without the types of node:sqlite, this would not be an error.
+export const onStatement = (client: StatementSync) => sqliteStore({ client })
+`
+
 /** A user's project with the built package, as an ES module and as a CommonJS module. */
 const project = mkdtempSync(join(tmpdir(), 'tenure-typescript-'))
 afterAll(() => rmSync(project, { recursive: true }))
 mkdirSync(join(project, 'node_modules'))
 symlinkSync(join(root, 'packages/tenure'), join(project, 'node_modules/tenure'))
 for (const file of ['main.mts', 'main.cts']) writeFileSync(join(project, file), program)
+writeFileSync(join(project, 'sqlite.mts'), ofNodeSqlite)
 
 /** Returns the codes of the compiler's errors, each with the end of the file name. Declarations are also checked. */
 async function compile(version: Version, ...options: string[]): Promise<string[]> {
-  const compiler = pathOf(compilers[version])
+  return compileWith(compilers[version], ...options)
+}
+
+async function compileWith(program: Program, ...options: string[]): Promise<string[]> {
+  const compiler = pathOf(program)
   const types = join(dirname(compiler), '..', '..', '@types')
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--noEmit', '--target', 'es2022', '--lib', 'es2022']
   const args = [compiler, ...strict, '--skipDefaultLibCheck', '--typeRoots', types, '--types', 'node', ...options]
@@ -87,5 +102,11 @@ describe.each(Object.keys(compilers) as Version[])('TypeScript %s', { timeout: 1
     test(`TypeScript ${version} cannot compile CommonJS modules for node16`, async () => {
       expect(await compile(version, '--module', 'node16', ...both)).toEqual(notFromCommonJs)
     })
+  })
+})
+
+describeWithPrograms([programs.typescriptNode24], 'the types of Node.js 24', () => {
+  test('sqliteStore accepts a DatabaseSync of node:sqlite', { timeout: 120_000 }, async () => {
+    expect(await compileWith(programs.typescriptNode24, '--module', 'nodenext', 'sqlite.mts')).toEqual([])
   })
 })

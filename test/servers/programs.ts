@@ -247,6 +247,12 @@ export const programs = {
   typescript59: compiler('5.9'),
   typescript60: compiler('6.0'),
   typescript70: compiler('7.0'),
+  /** The types of `node:sqlite`, which those of the oldest supported Node.js do not have. */
+  typescriptNode24: {
+    variable: 'TENURE_TSC_NODE_24',
+    binary: 'TypeScript with the types of Node.js 24',
+    source: { npmPackages: ['@types/node@24', 'typescript@6.0'], file: 'typescript/bin/tsc' },
+  },
   faketime: {
     variable: 'TENURE_FAKETIME',
     binary: 'libfaketimeMT.so.1',

@@ -1,7 +1,12 @@
 /** Groups of shards on stores that the fault runs of shards in test/chaos do not use. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { S3 } from '@aws-sdk/client-s3'
-import { beforeAll } from 'vitest'
+import Database from 'libsql'
+import { afterAll, beforeAll, describe } from 'vitest'
 import { cloudEnvironment, clouds } from '../../../../test/servers/cloud-emulators.ts'
 import { consul, removeKeys } from '../../../../test/servers/consul.ts'
 import { localAws } from '../../../../test/servers/dynalite.ts'
@@ -37,6 +42,19 @@ for (const [name, cloud] of Object.entries(clouds)) {
 describeWith(consul, 'shards on Consul', (server) => {
   shardSuite('Consul', () => openStore(`consul://127.0.0.1:${server().port}`), {
     removeRecord: (group) => removeKeys(server(), `tenure/${group}/record`),
+  })
+})
+
+describe('shards on SQLite', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-shards-'))
+  const path = join(directory, 'leases.db')
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
+  shardSuite('SQLite', () => openStore(pathToFileURL(path).href.replace('file:', 'sqlite:')), {
+    async removeRecord(group) {
+      const admin = new Database(path, { timeout: 5_000 })
+      admin.prepare('DELETE FROM tenure_leases WHERE election = ?').run(group)
+      admin.close()
+    },
   })
 })
 

@@ -20,8 +20,10 @@ export interface DatabaseSource {
   readonly client: () => SqliteClient | Promise<SqliteClient>
   /** Whether the store opened the client, so that it may close it and open another. */
   readonly isOwn: boolean
+  /** The database, for messages. Undefined if only the client knows it. */
+  readonly place?: string
   /** Whether there is a database. A read must not create one. */
-  readonly exists: () => boolean
+  readonly exists: () => boolean | Promise<boolean>
 }
 
 export interface DatabaseOptions {
@@ -53,11 +55,12 @@ export class Database {
   readonly #options: DatabaseOptions
   readonly #clock: Clock
   #session: Promise<Session> | undefined
-  #place = 'the database'
+  #place: string
   #closed = false
 
   constructor(source: DatabaseSource, options: DatabaseOptions, clock: Clock) {
     this.#source = source
+    this.#place = source.place ?? 'the database'
     this.#options = options
     this.#clock = clock
   }
@@ -70,7 +73,7 @@ export class Database {
   /** Returns the rows of each step. Undefined if the tables do not exist yet. */
   async read(call: CallOptions, steps: StepsOf): Promise<readonly (readonly SqliteRow[])[] | undefined> {
     return this.#call(call, async (bound) => {
-      if (!this.#session && !this.#source.exists()) return undefined
+      if (!this.#session && !(await this.#source.exists())) return undefined
       const session = await this.#open()
       return this.#transact(session, 'read', steps, bound).catch(noTables)
     })
@@ -94,7 +97,7 @@ export class Database {
   /** The settings of the connection. Undefined if there is no database yet. */
   async settings(call: CallOptions): Promise<SqliteRow | undefined> {
     return this.#call(call, async (bound) => {
-      if (!this.#session && !this.#source.exists()) return undefined
+      if (!this.#session && !(await this.#source.exists())) return undefined
       const session = await this.#open()
       return (await this.#transact(session, 'read', () => [settings], bound))[0]?.[0]
     })

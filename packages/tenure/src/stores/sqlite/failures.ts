@@ -1,3 +1,4 @@
+import { errnoOf } from '@tenure/internal/errno'
 import { messageOf } from '@tenure/internal/message'
 import { isTenureError, TenureError, type ErrorCode } from '../../common/errors.ts'
 
@@ -78,10 +79,11 @@ const damaged: SqliteFailure = {
   text: 'It is damaged, or not a SQLite database. Stop all processes that use it, then restore or remove it together with the files next to it with the endings "-wal" and "-shm"',
 }
 
+const denied = unavailable(`The system denied access. ${rights}`)
 const unopened = unavailable(`It cannot be opened. Its directory must exist. ${rights}`)
 
 const known: Readonly<Record<number, SqliteFailure>> = {
-  [codes.SQLITE_PERM]: unavailable(`The system denied access. ${rights}`),
+  [codes.SQLITE_PERM]: denied,
   [codes.SQLITE_READONLY]: unavailable(`It is read-only for this process. ${rights}`),
   [codes.SQLITE_IOERR]: unavailable('The disk reported an error, or is full'),
   [codes.SQLITE_CORRUPT]: damaged,
@@ -126,6 +128,7 @@ export function failureOf(error: unknown, place: string, table: string): Error {
 
 function knownFailure(error: unknown, own: string, table: string): SqliteFailure {
   if (isMissingTable(error)) return missing(table)
+  if (errnoOf(error) === 'EACCES') return denied
   if (/no such column|has no column|no column named|may not be modified|does not match any PRIMARY KEY/.test(own)) {
     return foreign(table)
   }

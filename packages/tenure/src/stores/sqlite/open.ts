@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
@@ -25,14 +24,20 @@ export function openSqlite(url: string): InspectableStore | undefined {
   const Driver = driver()
   const source = {
     isOwn: true,
-    exists: () => existsSync(path),
+    place: `the database "${path}"`,
+    // Unlike existsSync(), this fails if the directory is not accessible.
+    exists: async () => (await isFound(dirname(path))) && isFound(path),
     async client() {
-      await findOnLocalFilesystem(dirname(path), false)
+      await isFound(dirname(path))
       // The store itself waits for locks.
       return new Driver(path, { timeout: 0 })
     },
   }
   return sqliteStoreOn(source, { table })
+}
+
+function isFound(path: string): Promise<boolean> {
+  return findOnLocalFilesystem(path, false)
 }
 
 function pathOf(encoded: string): string | undefined {

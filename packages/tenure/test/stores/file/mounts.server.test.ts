@@ -2,9 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { noteUntested } from '../../../../../test/servers/report-missing.ts'
-import { call, claim, files, grant, openStore } from './fixtures.ts'
-import { mount } from './mount-filesystem.ts'
+import { call, claim, files, grant, openStore, temporaryDirectory } from './fixtures.ts'
+import { mount, mountFuse } from './mount-filesystem.ts'
 
 describe('fileStore on a failing disk', () => {
   test('a full disk fails writes, still serves reads, and recovers once space is freed', async (context) => {
@@ -49,17 +48,8 @@ describe('fileStore on a failing disk', () => {
 
 describe('fileStore on a file system that hosts may share', () => {
   test('a shared file system is refused before anything is written, unless it is allowed', async (context) => {
-    // No process serves this mount. The kernel itself reports its type to a user that does not own it.
-    const directory = await mount(context, 'tmpfs', 'size=1m')
-    const script = 'exec 3<>/dev/fuse && mount -t fuse -o fd=3,rootmode=40000,user_id=65534,group_id=65534 none "$1"'
-    try {
-      execFileSync('sh', ['-c', script, 'sh', directory], { stdio: 'pipe' })
-    } catch (error) {
-      const reason = `this machine does not allow mounting FUSE: ${String(error)}`
-      noteUntested(context.task.name, reason)
-      context.skip(reason)
-    }
-    context.onTestFinished(() => void execFileSync('umount', ['--lazy', directory]))
+    const directory = await temporaryDirectory()
+    mountFuse(context, directory)
     const error = await openStore({ directory })
       .acquire(claim(), call())
       .catch((error: unknown) => error)

@@ -4,6 +4,8 @@ import fs from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { openStore } from 'tenure/stores'
 import { fileStore } from 'tenure/stores/file'
 
 const [user = '', group = ''] = process.argv.slice(2)
@@ -14,12 +16,14 @@ const lockModule = 'fs-native-extensions'
 const { default: locks } = await import(lockModule)
 const call = () => ({ signal: AbortSignal.timeout(20_000) })
 
-/** The store loads its lock module on first use, and another user may not be allowed to read that module. */
+/** The stores load native modules on first use, and another user may not be allowed to read those modules. */
 async function warmUp() {
   const directory = fs.mkdtempSync(join(tmpdir(), 'tenure-user-'))
-  const store = fileStore({ directory })
-  await store.acquire(claimOf('nobody'), call())
-  await store.close?.()
+  const database = pathToFileURL(join(directory, 'leases.db')).href.replace('file:', 'sqlite:')
+  for (const store of [fileStore({ directory }), await openStore(database)]) {
+    await store.acquire(claimOf('nobody'), call())
+    await store.close?.()
+  }
   fs.rmSync(directory, { recursive: true })
 }
 
@@ -39,6 +43,10 @@ process.on('warning', ({ message }) => warnings.push(message))
 /** @type {Record<string, (...values: any[]) => unknown>} */
 const commands = {
   open: (options) => void (store = fileStore(options)),
+  async openUrl(url) {
+    store = await openStore(url)
+  },
+  read: (election) => store.read(election, call()),
   acquire: (holder, afterTerm) => store.acquire(claimOf(holder, afterTerm), call()),
   renew: (record) => store.renew(record, call()),
   release: (record) => store.release(record, call()),

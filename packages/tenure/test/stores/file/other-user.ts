@@ -19,10 +19,10 @@ export class User {
     this.#process = child
   }
 
-  /** Starts the process in its own group, unless a group is given. */
-  static async start(user = 65_534, group = user): Promise<User> {
+  /** Starts the process in its own group, unless a group is given. `execPath` is the Node.js that runs it. */
+  static async start(user = 65_534, group = user, execPath = process.execPath): Promise<User> {
     const program = join(import.meta.dirname, 'other-user.mjs')
-    const child = fork(program, [String(user), String(group)], { execArgv: [], stdio: 'inherit' })
+    const child = fork(program, [String(user), String(group)], { execPath, execArgv: [], stdio: 'inherit' })
     onTestFinished(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return
       const ended = once(child, 'exit')
