@@ -81,6 +81,20 @@ export const azureBlobChecks: Checks<AzureBlobStoreOptions> = {
     equal(String(denied).includes(key), false)
   },
 
+  async 'forget does not remove a record that was granted after it was read'({ server, open }) {
+    const prefix = 'forgotten'
+    const other = open({ prefix })
+    const record = granted(await other.acquire(claimOf(), call))
+    const freed = granted(await other.release(held(record), call))
+    const { election, term: afterTerm, version } = freed
+    const next = claimOf({ election, afterTerm })
+    const container = grantBeforeDelete(localContainer(server.url, 'leases'), () => other.acquire(next, call))
+    const store = open({ prefix, container })
+    const answer = await store.forget?.({ election, version }, call)
+    equal(answer?.ok, false)
+    equal((await other.read(election, call))?.attempt, next.attempt)
+  },
+
   async 'inspect finds nothing wrong with a usual container'({ open }) {
     const store = open() as ReturnType<typeof import('../../../src/stores/azure-blob/index.ts').azureBlobStore>
     deepEqual(await store.inspect(call), [])
@@ -94,4 +108,19 @@ export const azureBlobChecks: Checks<AzureBlobStoreOptions> = {
     equal(await codeOf(store.acquire(claimOf({ election }), call)), 'RECORD_INVALID')
     equal((await blob.downloadToBuffer()).toString(), 'not a record')
   },
+}
+
+/** A container in which another process is granted the lease between the read and the delete of a record. */
+function grantBeforeDelete(container: ContainerClient, grant: () => Promise<unknown>): ContainerClient {
+  const getBlockBlobClient = container.getBlockBlobClient.bind(container)
+  container.getBlockBlobClient = (name) => {
+    const blob = getBlockBlobClient(name)
+    const remove = blob.delete.bind(blob)
+    blob.delete = async (options) => {
+      await grant()
+      return remove(options)
+    }
+    return blob
+  }
+  return container
 }

@@ -270,7 +270,7 @@ export const azureBlobMutations: readonly CloudMutation[] = [
     file: 'stores/azure-blob/index.ts',
     find: 'conditions: { ifMatch: version } })',
     replace: 'conditions: {} })',
-    caughtBy: 'forget never removes a concurrent grant',
+    caughtBy: 'forget does not remove a record that was granted after it was read',
   },
 ]
 
