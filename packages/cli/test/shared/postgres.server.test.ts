@@ -116,7 +116,8 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     const pool = new Pool({ connectionString: server().url })
     onTestFinished(() => pool.end())
     await pool.query('create role poor login')
-    const poor = await run(['run', 'nightly', '--store', server().url.replace('postgres@', 'poor@'), '--', 'true'])
+    const absent = `${server().url.replace('postgres@', 'poor@')}?table=absent`
+    const poor = await run(['run', 'nightly', '--store', absent, '--', 'true'])
     const page = /docs\/stores\/postgres\.md shows how an administrator gets the statements that create it/
     expect(poor).toMatchObject({ code: 69, error: expect.stringMatching(page) })
     const slip = await run(['leader', 'nightly', '--store', `${server().url}?tabel=leases`])
