@@ -4,6 +4,7 @@ import { systemClock } from '../../common/clock.ts'
 import { isTenureError } from '../../common/errors.ts'
 import type { InspectableStore } from '../../store-kit/diagnostics.ts'
 import { loadDriver, missing } from '../../store-kit/load-package.ts'
+import { destroySocketsOnFailure } from './attempt-sockets.ts'
 import { checkKv, managerOf } from './client.ts'
 import type { BucketAccess } from './open-buckets.ts'
 import { storeOn } from './store-on.ts'
@@ -116,7 +117,7 @@ async function accessTo(
     reconnect: false,
     noAsyncTraces: true,
   }
-  const connection = await transport.connect(options)
+  const connection = await destroySocketsOnFailure(() => transport.connect(options))
   try {
     const kv = await new Kvm(connection).open(bucket)
     checkKv(kv)
